@@ -181,7 +181,7 @@ def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, 
 
     assert answer.status not in (401, 403)
     if route.name == "getAnswer":
-        assert answer.json["detail"] == "same knows no request 'r'."
+        assert answer.json["detail"] == "same has no request 'r'."
     elif RULES[route.name] in (RUN, PLACE) and route.name not in PLACES:
         assert answer.status != 404
     assert b"secret of b" not in answer.raw

@@ -1,1 +1,1 @@
-"""The shell: it loads, decides, appends, and lets effects out after the commit."""
+"""The imperative shell: loads runs, decides, appends, and applies effects after the commit."""

@@ -1,4 +1,4 @@
-"""What people see of the host that this process is."""
+"""The description of this process as a host, for people."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 
 def this_process(programs: Sequence[tuple[str, str]], queues: Sequence[str]) -> dict[str, Any]:
-    """Where it runs, since when, and what it is for.
+    """Describe this process: where it runs, since when, and which programs and queues it serves.
 
-    ``programs``: pairs of workflow and version. An empty version stands for runs that were started by name.
+    ``programs``: pairs of workflow and version. An empty version means runs that were started by name.
     """
     versions: dict[str, list[str]] = {}
     for name, version in sorted(programs):

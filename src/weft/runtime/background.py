@@ -1,4 +1,4 @@
-"""The loops that a host lives by: committing, duties, heartbeats. One that ends is started again, or ends its host.
+"""The loops that a host needs: committing, duties, heartbeats. A loop that ends is restarted, or ends its host.
 
 Rules: docs/internals/engine.md#rule-30.
 """
@@ -15,7 +15,7 @@ log = logging.getLogger("weft")
 
 RESTARTS_MAX = 5
 RESTARTS_SECONDS = 60.0
-"""As many restarts within this time, and the next failure ends the host."""
+"""After this many restarts within this time, the next failure ends the host."""
 PAUSE_SECONDS = 0.1
 
 Failed = Callable[[str, BaseException], None]
@@ -25,20 +25,20 @@ class BackgroundLoop:
     """A coroutine that must not end while its host runs."""
 
     def __init__(self, name: str, body: Callable[[], Coroutine[Any, Any, None]], failed: Failed) -> None:
-        """``failed`` is told when it ends again and again."""
+        """``failed`` is called when the loop keeps ending."""
         self._name = name
         self._body = body
         self._failed = failed
         self.wanted = False
-        """Whether it was started and not stopped."""
+        """Whether the loop was started and not stopped."""
         self._task: asyncio.Task[None] | None = None
         self._host: asyncio.Task[Any] | None = None
-        """Whoever started it first: when that ends, the loop goes down."""
+        """The task that first started this loop: when it ends, the event loop is shutting down."""
         self._restarted: deque[float] = deque(maxlen=RESTARTS_MAX)
         self._restart: asyncio.TimerHandle | None = None
 
     def start(self) -> None:
-        """Run it in the background."""
+        """Run the coroutine in the background."""
         self.wanted = True
         self._restart = None
         self._host = self._host or asyncio.current_task()
@@ -46,7 +46,7 @@ class BackgroundLoop:
         self._task.add_done_callback(self._ended)
 
     async def stop(self) -> None:
-        """End it, and wait until it has ended."""
+        """Cancel the coroutine and wait until it has ended."""
         self.wanted = False
         task, self._task = self._task, None
         if self._restart is not None:
@@ -61,9 +61,9 @@ class BackgroundLoop:
             return
         error: BaseException
         if task.cancelled() and self._host is not None and self._host.done():
-            return  # the loop of the process ends; a host that is only being cancelled still drains, and needs this
+            return  # the event loop is closing; a host that is only being cancelled still drains, and needs this loop
         if task.cancelled():
-            error = asyncio.CancelledError(f"somebody cancelled {self._name}")
+            error = asyncio.CancelledError(f"{self._name} was cancelled")
         else:
             error = task.exception() or RuntimeError(f"{self._name} returned")
         loop = asyncio.get_running_loop()
@@ -71,6 +71,6 @@ class BackgroundLoop:
         if len(self._restarted) == RESTARTS_MAX and now - self._restarted[0] < RESTARTS_SECONDS:
             self._failed(self._name, error)
             return
-        log.error("weft: %s ended and is started again", self._name, exc_info=error)
+        log.error("weft: %s ended and is restarted", self._name, exc_info=error)
         self._restarted.append(now)
         self._restart = loop.call_later(PAUSE_SECONDS, self.start)

@@ -1,7 +1,7 @@
-"""Coroutines that run beside the turns of runs: reading blobs, offering tasks, delivering results.
+"""Coroutines that run in the background: reading blobs, offering tasks, delivering results.
 
-A failure is never only logged. Either somebody repeats the work (``may_fail``), or the run that it was for stops for a
-person, or the host ends and the next one derives from the log what is left to do.
+A failure is never only logged. Either the work is repeated elsewhere (``may_fail``), or the run that it was for is held
+for a person, or the host ends and the next host derives from the log what is left to do.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class OwnerRun(Protocol):
     def id(self) -> str: ...
 
     def give_up(self, error: BaseException) -> None:
-        """Stop for a person."""
+        """Hold the run for a person."""
         ...
 
 
@@ -37,7 +37,7 @@ class BackgroundTasks:
     """Runs coroutines in the background on the loop of the host."""
 
     def __init__(self, status: HostStatus, is_current: Callable[[Any], bool]) -> None:
-        """``is_current``: whether a run is still the one in memory."""
+        """``is_current`` returns whether this actor of a run is still the one in memory."""
         self._status = status
         self._is_current = is_current
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -48,7 +48,7 @@ class BackgroundTasks:
         self._loop = asyncio.get_running_loop()
 
     def call_soon(self, callback: Callable[..., object], *args: Any) -> None:
-        """Call back at the next turn of the host's loop, also when the code of a run asks on its private loop."""
+        """Call back at the next turn of the host's loop, even if called from the private loop of a run."""
         self._loop.call_soon(callback, *args)
 
     def spawn(
@@ -56,7 +56,7 @@ class BackgroundTasks:
     ) -> asyncio.Task[T]:
         """Run a coroutine in the background. If it fails, its run (``owner``) or the host stops.
 
-        ``may_fail``: somebody repeats the work, or nobody misses it. The failure is logged.
+        ``may_fail``: the work is repeated elsewhere, or is not necessary. The failure is only logged.
         """
         task = self._loop.create_task(coro)
         self._tasks.add(task)
@@ -64,7 +64,7 @@ class BackgroundTasks:
         return task
 
     def cancel(self) -> None:
-        """Cancel everything: the host stops, and the next one does what is left."""
+        """Cancel all tasks, because the host stops. The next host does the remaining work."""
         for task in list(self._tasks):
             task.cancel()
 
@@ -83,5 +83,5 @@ class BackgroundTasks:
         elif self._is_current(owner):
             owner.give_up(error)
         else:
-            # Its run was reloaded, or is elsewhere, and derives there what this was for.
+            # Its run was reloaded, or is on another host, and derives this work again there.
             log.error("weft: an internal task of %s failed", owner.id, exc_info=loggable(error))

@@ -1,4 +1,4 @@
-"""Work that no author registers: HTTP requests and scripts of graph nodes, and the kinds of nodes that packages add."""
+"""Step bodies that no author registers: HTTP requests and scripts in graph nodes, and node types that packages add."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 
 class BuiltIn:
-    """The bodies, made when they are first needed."""
+    """The built-in bodies, made when they are first needed."""
 
     def __init__(self, catalogue: HostCatalogue, clock: Clock, put: Callable[[bytes], Awaitable[str]]) -> None:
-        """``put`` keeps a large answer as a blob; returns its digest."""
+        """``put`` stores a large answer as a blob and returns its digest."""
         self._catalogue = catalogue
         self._clock = clock
         self._put = put
@@ -37,7 +37,7 @@ class BuiltIn:
     def body_of(
         self, machine: Machine, effect: PerformTask, own: StepBody | None, planned: StepDef | None
     ) -> StepBody | None:
-        """Return what performs a task, if anything here can.
+        """Return the body that performs a task, if there is one here.
 
         ``own``: the registered step of its name. ``planned``: the step of a plan that it performs.
         """
@@ -50,7 +50,7 @@ class BuiltIn:
         return own or self.step(effect.step) or self.named(effect.step)
 
     def step(self, name: str) -> StepBody | None:
-        """What performs this, if it is built in."""
+        """Return the body with this name, if it is built in."""
         found = self._bodies.get(name)
         if found is None:
             found = self._make(name)
@@ -60,12 +60,12 @@ class BuiltIn:
 
     def _make(self, name: str) -> StepBody | None:
         if name == HTTP:
-            from weft.steps.http.node import HttpNode  # noqa: PLC0415 - only those who make requests pay for the client
+            from weft.steps.http.node import HttpNode  # noqa: PLC0415 - only programs with requests import the client
             from weft.steps.http.webhooks import webhooks_here  # noqa: PLC0415
 
             return HttpNode(self.client, self._clock, self._keep, webhooks=webhooks_here())
         if name == SCRIPT:
-            from weft.steps.script import ScriptNode  # noqa: PLC0415 - only those who have scripts pay for them
+            from weft.steps.script import ScriptNode  # noqa: PLC0415 - only programs with scripts import it
 
             return ScriptNode(name)
         if name == DEFINED:
@@ -74,7 +74,7 @@ class BuiltIn:
         return NodeTypeBody(node_type) if node_type is not None else None
 
     def named(self, name: str) -> StepBody | None:
-        """What performs a request or script of the catalogue, or takes a request back; it may change at any time."""
+        """Return the body of a request or script in the catalogue, or of its undo, as the catalogue is now."""
         find = self._catalogue.planned_step
         definition, make = find(name), self.work
         if definition is None and name.endswith(COMPENSATE):
@@ -85,7 +85,7 @@ class BuiltIn:
         return CataloguedStep(definition, body) if body is not None else None
 
     def compensation(self, definition: StepDef) -> StepBody | None:
-        """What takes a request back."""
+        """Return the body that undoes a request."""
         way = definition.way
         if not isinstance(way, HttpWay) or not way.compensate:
             return None
@@ -98,7 +98,7 @@ class BuiltIn:
         return Compensation(definition.id, call, self.client, self._clock)
 
     def work(self, definition: StepDef) -> StepBody | None:
-        """What performs a step of a goal that is a request or a script."""
+        """Return the body of a goal's step that is a request or a script."""
         key = f"{definition.id}:{digest(definition)}"
         found = self._bodies.get(key)
         if found is None and isinstance(definition.way, HttpWay):
@@ -130,7 +130,7 @@ class BuiltIn:
 
     @property
     def client(self) -> HttpClient:
-        """The one through which every request of this host goes."""
+        """Return the HTTP client that all requests of this host share."""
         if self._client is None:
             from weft.steps.http.client import HttpClient  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What a host can do: the steps it can perform and the programs it can run, by name."""
+"""The steps that a host can perform and the programs that it can run, by name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from weft.steps.base import StepBody
 
 
 class Callee(msgspec.Struct, frozen=True):
-    """What the name of a workflow means on a host."""
+    """The program that the name of a workflow refers to on a host."""
 
     version: str
     style: Style
@@ -26,7 +26,7 @@ class Callee(msgspec.Struct, frozen=True):
 
 
 class HostCatalogue(Protocol):
-    """Read at every hand-out, so that what is registered later is found too."""
+    """The steps and programs of a host. Read at every dispatch, so that later registrations are found too."""
 
     def step(self, name: str) -> StepBody | None: ...
 
@@ -37,51 +37,51 @@ class HostCatalogue(Protocol):
     def step_takes(self, step: str) -> list[str] | None: ...
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
-        """What reaching these goals takes. Raises UnknownStep."""
+        """Plan how to reach these goals. Raises UnknownStep."""
         ...
 
     def callee(self, workflow: str) -> tuple[str, Style] | None:
-        """The version of a workflow that is started now, and its style."""
+        """Return the version of a workflow that would be started now, and its style."""
         ...
 
     def steps(self) -> Sequence[str]:
-        """The names of all steps it can perform."""
+        """Return the names of all steps that this host can perform."""
         ...
 
     def queues(self) -> Sequence[str] | None:
-        """The queues it works for; None: whatever the queue, all steps that it has."""
+        """Return the queues that this host serves; None: all queues."""
         ...
 
     def program(self, workflow: str, version: str) -> AnyProgram | None: ...
 
     def programs(self) -> Sequence[tuple[str, str]]:
-        """All (workflow, version) pairs: what this host may claim. An empty version: runs that were started by name."""
+        """Return the (workflow, version) pairs that this host may claim. Empty version: runs started by name."""
         ...
 
     def resolve(self, workflow: str, version: str) -> Callee | None:
-        """What is registered under this name, in this version (empty: the newest)."""
+        """Return the program with this name and version (empty: the newest)."""
         ...
 
     def definitions(self, now: Millis) -> Sequence[Definition]:
-        """The workflows that are data: what the store should have of them."""
+        """Return the definitions that the store should have, for the workflows that are data."""
         ...
 
     def learn(self, definition: Definition) -> None:
-        """A version that was hosted before: runs that began with it can go on here."""
+        """Add a version that was hosted before, so that runs that began with it can continue here."""
         ...
 
     def learn_other(self, definition: Definition) -> bool:
-        """A graph of the store that no program here names, such as a frozen plan: it runs here if all its steps do."""
+        """Add a graph from the store that no program here names, such as a frozen plan, if this host has its steps."""
         ...
 
     def planned(self) -> Sequence[StepDef]:
-        """The steps that it plans goals with."""
+        """Return the steps that goals are planned with."""
         ...
 
     def planned_step(self, name: str) -> StepDef | None:
-        """One of them."""
+        """Return one of the steps that goals are planned with."""
         ...
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> Sequence[WeftError]:
-        """Plan with the steps of the store too, and no longer with those that left it; what stands against some."""
+        """Plan with exactly these steps from the store, besides the host's own. Returns why some were left out."""
         ...

@@ -1,8 +1,8 @@
-"""The catalogue of a store: steps that were registered by file or by API, for every host of it.
+"""The catalogue of a store: steps that were registered by file or by API, for every host of the store.
 
-Event-sourced like a run: what happens to it is a list of appends, numbered from 1 without gaps, each with the events
-that one command caused. An append is a definition of its own (``weft.catalogue``, version = its number): two writers of
-one number cannot both succeed, so who loses reads what is new and decides again. Nothing here is ever changed.
+The catalogue is event-sourced like a run: a list of appends, numbered from 1 without gaps, each with the events that
+one command caused. An append is stored as a definition (``weft.catalogue``, version = its number). Two writers of the
+same number cannot both succeed, so the loser reads the new append and decides again. No append is ever changed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _decoder: msgspec.json.Decoder[list[AnyCatalogueEvent]] = msgspec.json.Decoder(l
 
 
 class Happened(msgspec.Struct, frozen=True):
-    """An event of the catalogue, and when it was written."""
+    """An event in the catalogue, and when it was written."""
 
     number: int
     at: datetime
@@ -53,7 +53,7 @@ class Happened(msgspec.Struct, frozen=True):
 
 
 class StoredCatalogue:
-    """See the module."""
+    """The catalogue as far as it was read from the store. Appends to it."""
 
     def __init__(self, definitions: Definitions, clock: Clock, in_thread: InThread = asyncio.to_thread) -> None:
         self._definitions = definitions
@@ -64,25 +64,25 @@ class StoredCatalogue:
         self._appends = 0
 
     async def catalogue(self) -> Catalogue:
-        """The catalogue as it is now."""
+        """Read new appends and return the current catalogue."""
         await self.refresh()
         return self._known
 
     @property
     def number(self) -> int:
-        """How much of the log is known here."""
+        """Return the number of the last append that was read."""
         return self._appends
 
     @property
     def steps(self) -> Mapping[str, StepDef]:
-        """The steps as they were when somebody looked last."""
+        """Return the steps as of the last append that was read."""
         return {step: entry.definition for step, entry in self._known.entries.items()}
 
     async def refresh(self) -> bool:
-        """Read what is new; whether there was something. Raises Corrupt."""
+        """Read new appends. Returns whether there were any. Raises Corrupt."""
         before = self._appends
         if not before:
-            # Most of it at once; what is written meanwhile comes one by one.
+            # Read everything at once; appends that are written meanwhile are read one by one.
             for found in sorted(await self._definitions.versions(CATALOGUE), key=lambda one: int(one.version)):
                 self._take(found)
         while True:
@@ -92,20 +92,20 @@ class StoredCatalogue:
             self._take(found_next)
 
     def _take(self, append: Definition) -> None:
-        if int(append.version) != self._appends + 1:  # somebody else has read it meanwhile
+        if int(append.version) != self._appends + 1:  # another call has read it meanwhile
             return
         for event in _events(append):
             self._known.evolve(event)
         self._appends += 1
 
     async def register(self, loaded: LoadedSteps) -> Sequence[AnyCatalogueEvent]:
-        """Add the steps of a document, all or none; those that are there already change nothing.
+        """Add the steps of a document, all or none. Steps that are already registered change nothing.
 
         Raises:
-            NameTaken: another definition has the id of one.
-            BadStep: conflicts of types, circles.
+            NameTaken: another definition has the id of one of the steps.
+            BadStep: there are conflicting types or cycles.
         """
-        from weft.goals.admission import admit  # noqa: PLC0415 - only those who have documents pay for their language
+        from weft.goals.admission import admit  # noqa: PLC0415 - only programs with documents import their language
 
         return await self._append_checked(lambda known: admit(known, loaded, self._languages))
 
@@ -116,11 +116,11 @@ class StoredCatalogue:
         return await self._append_checked(lambda known: admit(known, loaded, self._languages, update))
 
     async def unregister(self, *steps: str) -> Sequence[AnyCatalogueEvent]:
-        """Take steps out, all or none; runs under way keep them. Raises UnknownStep."""
+        """Remove steps, all or none. Runs that have begun keep them. Raises UnknownStep."""
         return await self._append(lambda known: [event for step in steps for event in known.unregister(step)])
 
     async def report_health(self, found: Mapping[str, Checkup]) -> Sequence[AnyCatalogueEvent]:
-        """Note how steps were found, also those that only an app has; only what changed is an event."""
+        """Record the health of steps, including steps that only an app has. Only changes become events."""
         return await self._append(lambda known: _changes(known, found))
 
     async def _append(self, decide: Decide) -> Sequence[AnyCatalogueEvent]:
@@ -130,7 +130,7 @@ class StoredCatalogue:
         return await self._append_decided(decided)
 
     async def _append_checked(self, decide: Decide) -> Sequence[AnyCatalogueEvent]:
-        """Append what takes a while to decide: in a thread, on a copy that nothing changes meanwhile."""
+        """Append the result of a slow decision, which runs in a thread on a copy of the catalogue."""
 
         async def decided() -> Sequence[AnyCatalogueEvent]:
             steps = list(self.steps.values())
@@ -156,14 +156,14 @@ class StoredCatalogue:
             )
             try:
                 await self._definitions.put(append)
-            except Conflict:  # somebody else wrote this one
+            except Conflict:  # another writer took this number
                 continue
             await self.refresh()
             return events
-        raise Conflict("The catalogue changes faster than this could be decided.", hint="Try again.")
+        raise Conflict("The catalogue changed again and again while this was decided.", hint="Try again.")
 
     async def history(self) -> list[Happened]:
-        """All that ever happened to the catalogue, in order."""
+        """Return all events in the catalogue, in order."""
         appends = sorted(await self._definitions.versions(CATALOGUE), key=lambda one: int(one.version))
         return [
             Happened(int(append.version), datetime.fromtimestamp(append.created_at / 1000, UTC), event)
@@ -188,10 +188,10 @@ def _changes(known: Catalogue, found: Mapping[str, Checkup]) -> list[AnyCatalogu
 
 
 def merge(planner: Catalogue, stored: Mapping[str, StepDef], adopted: dict[str, StepDef]) -> list[WeftError]:
-    """Let a host plan with the store's steps beside its own; what stands against some of them.
+    """Add the store's steps to a host's planner, besides the host's own. Returns why some were left out.
 
-    ``adopted`` are those of the store that it plans with already. A step of the host is its own: an equal one in the
-    store says nothing new, another one is refused. Each was checked by itself when it was registered.
+    ``adopted`` are the store's steps that the planner already has. If the host has a step with the same id, an equal
+    step in the store is ignored and a different one is refused. Each step was checked alone when it was registered.
     """
     for step in [step for step in adopted if step not in stored]:
         planner.evolve(StepUnregistered(step_id=step))

@@ -1,4 +1,4 @@
-"""The real clocks and real ids, and the time that hosts of one store share."""
+"""The real clocks and ids, and the time that all hosts of a store share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.ports.store import Store
 
 
 class SystemClock:
-    """The machine's own."""
+    """The clocks of this machine."""
 
     def now_ms(self) -> Millis:
         return Millis(time.time_ns() // 1_000_000)
@@ -21,7 +21,7 @@ class SystemClock:
 
 
 class StoreClock:
-    """Time as the store has it: hosts whose own clocks differ agree on what is due."""
+    """The time of the store, so that hosts whose own clocks differ agree on what is due."""
 
     def __init__(self, clock: Clock, store: Store) -> None:
         self._clock = clock
@@ -33,7 +33,7 @@ class StoreClock:
 
 
 class TimeIds:
-    """UUIDs of version 7: new, and ordered by time."""
+    """Makes UUIDs of version 7, which are ordered by time."""
 
     def new(self) -> str:
         return uuid_utils.uuid7().hex

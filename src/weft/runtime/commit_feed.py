@@ -1,4 +1,4 @@
-"""Who hears of commits of this host."""
+"""Subscriptions to the commits of this host."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Observer = Callable[[Actor, Draft], None]
 
 
 class CommitFeed:
-    """Tells others what was just committed here."""
+    """Calls subscribers after each commit on this host."""
 
     def __init__(self) -> None:
         self._watchers: list[Watcher] = []
@@ -28,13 +28,13 @@ class CommitFeed:
         return lambda: self._watchers.remove(watcher)
 
     def observe(self, observer: Observer) -> Callable[[], None]:
-        """Subscribe to commits with the run and what it committed. Returns a function that unsubscribes."""
+        """Subscribe to commits with the run and its draft. Returns a function that unsubscribes."""
         self._observers.append(observer)
         return lambda: self._observers.remove(observer)
 
     @contextmanager
     def of(self, uid: RunUid) -> Iterator[asyncio.Event]:
-        """Give an event that is set at every commit of this run."""
+        """Yield an event that is set at every commit of this run."""
         changed = asyncio.Event()
         self._waiting.setdefault(uid, []).append(changed)
         try:
@@ -46,7 +46,7 @@ class CommitFeed:
                 del self._waiting[uid]
 
     def publish(self, actor: Actor, draft: Draft) -> None:
-        """Tell everybody of a commit."""
+        """Notify all subscribers of a commit."""
         for observer in self._observers:
             observer(actor, draft)
         if self._waiting:

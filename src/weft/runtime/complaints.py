@@ -1,4 +1,4 @@
-"""What goes wrong again and again is said once in a while, however often it goes wrong."""
+"""Warnings about recurring problems, logged at limited intervals."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from collections.abc import Callable
 log = logging.getLogger("weft")
 
 SILENCE_SECONDS = 10.0
-"""How long nothing more is said of the same thing."""
+"""How long a kind of warning is not logged again."""
 
 
 class Complaints:
-    """Warnings, each kind at most once in ``SILENCE_SECONDS``."""
+    """Logs warnings, each kind at most once in ``SILENCE_SECONDS``."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._said: dict[str, tuple[float, int]] = {}
-        """By text: when it was last said, and how often it was held back since."""
+        """By text: when it was last logged, and how many were suppressed since."""
 
     def say(self, text: str, *values: object) -> None:
-        """Warn, unless this was said a moment ago. ``text`` is the kind; the values may differ."""
+        """Log a warning, unless this kind was logged recently. ``text`` is the kind; the values may differ."""
         now = self._monotonic()
         at, held_back = self._said.get(text, (now - SILENCE_SECONDS, 0))
         if now - at < SILENCE_SECONDS:

@@ -1,4 +1,4 @@
-"""Give commands to runs, wherever they are: in memory here, or by mail."""
+"""Deliver commands to runs: directly to those in memory here, to others by mail."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from weft.runtime.worker.flight import Flight
 
 
 class CommandDelivery:
-    """Delivers commands."""
+    """Delivers commands to runs."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class CommandDelivery:
         wake: Callable[[], None],
         mailbox_max: int,
     ) -> None:
-        """``answered``: a report was delivered. ``wake``: another host, or this one, has mail to read."""
+        """``answered`` is called when a report was delivered, ``wake`` when a host has mail to read."""
         self._runs = runs
         self._log = log
         self._clock = clock
@@ -44,7 +44,7 @@ class CommandDelivery:
         self._mailbox_max = mailbox_max
 
     async def tell(self, actor: Actor, posted: PendingCommand) -> None:
-        """Give a run in memory a command; returns when what it decided is durable. Raises its refusal."""
+        """Give a command to a run in memory. Returns when its decision is durable. Raises the refusal."""
         if len(actor.mailbox) >= self._mailbox_max:
             raise LimitExceeded(f"{actor.id} has {len(actor.mailbox)} commands waiting.", hint="Send more slowly.")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -57,7 +57,7 @@ class CommandDelivery:
             raise
 
     async def deliver(self, uid: RunUid, posted: PendingCommand) -> None:
-        """Give a command to a run wherever it is: in memory here, or by mail."""
+        """Deliver a command to a run: directly if it is in memory here, else by mail."""
         actor = self._runs.actors.get(uid)
         if actor is not None:
             actor.post(posted)
@@ -73,10 +73,10 @@ class CommandDelivery:
         self._wake()
 
     def post_local(self, mail: Mail) -> None:
-        """Deliver mail that was just committed: a run in memory here gets it without reading its inbox."""
+        """Deliver mail that was just committed to a run in memory here, so that it need not read its inbox."""
         actor = self._runs.actors.get(mail.to)
         if actor is not None:
-            # Also to one that is being loaded: nobody knows whether its inbox was read before this came.
+            # Also to a run that is being loaded: its inbox may have been read before this mail was committed.
             actor.post(PendingCommand(c.decode(mail.body), mail_id=mail.id))
         if actor is None or not actor.ready:
-            self._wake()  # it is elsewhere, or about to leave memory
+            self._wake()  # the run is on another host, or about to leave memory

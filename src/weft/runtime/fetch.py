@@ -1,4 +1,4 @@
-"""Bring what a run needs for its next decision into memory: blobs, and answers of scripts that take a process."""
+"""Load the inputs of a run's next decision into memory: blobs, and results of scripts that run in a process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from weft.steps.base import Executor
 
 
 class Fetcher:
-    """Fetches in the background, and then lets the run continue."""
+    """Fetches inputs in the background, and then lets the run continue."""
 
     def __init__(
         self,
@@ -34,11 +34,11 @@ class Fetcher:
         self._set_aside = set_aside
 
     def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
-        """Fetch blobs without which the code cannot be told its next fact."""
+        """Fetch blobs that the code's next fact needs."""
         self._background.spawn(self._fetch_for_code(actor, digests), actor)
 
     def fetch(self, actor: Actor, missing: MissingInputs) -> None:
-        """Fetch what a decision needs."""
+        """Fetch the missing inputs of a decision."""
         self._background.spawn(self._fetch(actor, missing), actor)
 
     async def _fetch_for_code(self, actor: Actor, digests: set[str]) -> None:
@@ -60,7 +60,7 @@ class Fetcher:
             try:
                 actor.fetched[digest] = await self._values.blob(digest)
             except (Corrupt, NotFound) as error:
-                actor.fetched[digest] = error  # a document may name what does not exist: the run decides about that
+                actor.fetched[digest] = error  # a document may name a missing blob: the run decides what to do
         for question in missing.questions:
             await self._executor.in_thread(partial(LANGUAGE.answer, question))
         asyncio.get_running_loop().call_soon(actor.on_fetched)

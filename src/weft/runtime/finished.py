@@ -1,4 +1,4 @@
-"""The refusal of a command to a run that is over."""
+"""The error for a command to a run that is over."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weft.ports.store import RunRow
 
 
 def finished(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
-    """The refusal of a command to a run that is over, in words."""
+    """Make the error for a command to a run that is over."""
     what = (
         f'the message "{command.name}" was not delivered'
         if isinstance(command, c.DeliverMessage)
@@ -19,7 +19,7 @@ def finished(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
 
 
 def ago(ms: int) -> str:
-    """How long ago, for people."""
+    """Return how long ago something was, for people."""
     seconds = max(0, ms // 1000)
     for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= size:

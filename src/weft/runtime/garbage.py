@@ -1,8 +1,8 @@
-"""Python's cycle collector, calmed while an engine is hosted.
+"""Higher thresholds for Python's cycle collector while an engine is hosted.
 
-Thousands of runs in memory are hundreds of thousands of objects that are *not* garbage, and the default thresholds walk
-over them again and again: about a quarter of the time of a busy host. Raised thresholds let the collector run when
-there is something to find. A process that has set thresholds of its own keeps them.
+Thousands of runs in memory are hundreds of thousands of objects that are *not* garbage. With the default thresholds,
+the collector scans them again and again, which takes about a quarter of a busy host's time. With higher thresholds it
+runs less often. A process that has set its own thresholds keeps them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _CALM = (20_000, 10, 10)
 
 
 def calm() -> Callable[[], None]:
-    """Raise the thresholds if they are Python's own; the answer puts them back."""
+    """Raise the thresholds if they are Python's defaults. Returns a function that restores them."""
     before = gc.get_threshold()
     if before not in _DEFAULTS:
         return lambda: None

@@ -1,6 +1,6 @@
-"""The languages of goals: predicates, matches and mappings in CEL, jpath, Lua and Ale; whether one can be read at all.
+"""The languages of goals: evaluates and checks predicates, matches and mappings in CEL, jpath, Lua and Ale.
 
-CEL and jpath are evaluated inside a decision. Lua and Ale are asked of the shell, which may take its time.
+CEL and jpath are evaluated inside a decision. Lua and Ale are evaluated outside of it, in a thread.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ _WORD = re.compile(r"[A-Za-z_][\w-]*")
 
 
 class GoalLanguage:
-    """Evaluates what authors of steps wrote."""
+    """Evaluates the scripts in step definitions."""
 
     def holds(self, script: Script, bindings: Mapping[str, Any]) -> bool:
-        """Whether a predicate or match holds. Raises MissingInputs, EvaluationFailed, ScriptFailed."""
+        """Return whether a predicate or match is true. Raises MissingInputs, EvaluationFailed, ScriptFailed."""
         if script.lang == "cel":
             return LANGUAGE.condition(script.source, bindings)[0]
         if script.lang == "jpath":
             return bool(compile_jpath(script.source).select(bindings["value"]))
         value = LANGUAGE.script(question(script, bindings))
-        # To Ale only false is false; to Lua nil is as well.
+        # In Ale only false is false; in Lua nil is false too.
         return value is not False and (value is not None or script.lang == "ale")
 
     def value(self, script: Script, bindings: Mapping[str, Any]) -> Any:
-        """What a mapping makes of its value. Raises Unmapped, MissingInputs, EvaluationFailed, ScriptFailed."""
+        """Return the result of a mapping. Raises Unmapped, MissingInputs, EvaluationFailed, ScriptFailed."""
         if script.lang == "cel":
             return LANGUAGE.expression(script.source, bindings)
         if script.lang == "jpath":
@@ -46,21 +46,21 @@ class GoalLanguage:
         return LANGUAGE.script(question(script, bindings))
 
     def text(self, template: str, bindings: Mapping[str, Any]) -> str:
-        """A title with its expressions filled in."""
+        """Return a title with its expressions filled in."""
         return str(LANGUAGE.template(template, bindings))
 
     def names(self, script: Script) -> frozenset[str]:
-        """The names that a script looks at; if it is not CEL, all words in it."""
+        """Return the names that a script reads; if it is not CEL, all words in it."""
         if script.lang == "cel":
             return compile_expression(script.source).names
         return frozenset(_WORD.findall(script.source))
 
 
 class GoalLanguages:
-    """What can be read: asked before a definition is stored."""
+    """Checks scripts and schemas before a definition is stored."""
 
     def script(self, script: Script, names: Sequence[str]) -> str | None:
-        """None, or why it does not compile with these names bound."""
+        """Return why a script does not compile with these names bound, or None if it does."""
         try:
             if script.lang == "jpath":
                 compile_jpath(script.source)
@@ -77,7 +77,7 @@ class GoalLanguages:
         return f"nothing is called {unknown[0]}" if unknown else None
 
     def schema(self, schema: dict[str, Any]) -> str | None:
-        """None, or why it is no JSON Schema."""
+        """Return why this is not a JSON Schema, or None if it is."""
         try:
             compile_schema(schema)
         except BadExpression as error:
@@ -85,7 +85,7 @@ class GoalLanguages:
         return None
 
     def fits(self, schema: dict[str, Any], raw: bytes) -> str | None:
-        """None, or what is wrong with a value."""
+        """Return why a value does not fit the schema, or None if it does."""
         return check_schema(schema, raw)
 
 

@@ -1,7 +1,7 @@
 """The composition root: builds the parts of a host, starts them and stops them in order.
 
 ``load → decide → append → effects``: an actor per run decides, the committer appends in groups, and the dispatcher
-applies what a durable event asks of the world. Nothing in the runtime imports this module.
+applies the effects of durable events. Nothing in the runtime imports this module.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ WAKE_SECONDS_MIN = 0.05
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """All that a host takes from outside."""
+    """Everything that a host gets from outside."""
 
     store: Store
     clock: Clock
@@ -79,18 +79,18 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     executor: Executor
     settings: Settings = Settings()
     about: Mapping[str, Any] = {}
-    """What people see of this host."""
+    """The description of this host, for people."""
     on_failure: Callable[[], None] = lambda: None
     """Called when this host can no longer work."""
     wrap_body: Callable[[Flight], StepBody | None] | None = None
-    """Return what performs a task instead of its body. For simulated worlds."""
+    """Return a substitute for the body of a task. For simulated worlds."""
 
 
 class Host:
-    """One host: an async context manager. Entering starts it, leaving stops it in order."""
+    """One host: an async context manager. Entering it starts the parts, leaving it stops them in order."""
 
     def __init__(self, given: Surroundings, catalogue: HostCatalogue, service: RunService) -> None:
-        """``service`` reaches the runs of this host from now on."""
+        """``service`` can reach the runs of this host from now on."""
         self.store = given.store
         self.clock = StoreClock(given.clock, given.store)
         self.ids = given.ids
@@ -381,9 +381,9 @@ class Host:
         )
 
     def _pause(self) -> float:
-        """Return the seconds until the next round of duties: a poll, or the time of a run that nobody has."""
+        """Return the seconds until the next round of duties: the next poll, or the time when a released run is due."""
         poll, wake_at = self.settings.poll_seconds, self.claims.wake_at
-        # Not at once for a run that was due and could not be claimed: there is no room, or another host claims it.
+        # Wait for a run that is due but could not be claimed: there is no room, or another host claims it.
         return poll if wake_at is None else min(poll, max(WAKE_SECONDS_MIN, (wake_at - self.clock.now_ms()) / 1000))
 
     def _run_ports(self) -> RunPorts:
@@ -448,7 +448,7 @@ class Host:
             raise
 
     async def start(self) -> None:
-        """Join the store, take up what nobody works on, and begin to look after it."""
+        """Join the store, claim runs without an owner, and start all duties."""
         lease_ms = int(self.settings.lease_seconds * 1000)
         await self.store.hosts.join(self.id, lease_ms=lease_ms, about=self._about)
         self.background.start()
@@ -475,7 +475,7 @@ class Host:
         self.duties.start()
 
     async def stop(self) -> None:
-        """Drain, then hand over: running steps may finish, idle runs go to rest, the rest is for whoever comes next."""
+        """Drain, then hand over: running steps may finish, idle runs are released, other hosts continue the rest."""
         if not self.status.running:
             return
         self.status.closing = True
@@ -486,7 +486,7 @@ class Host:
             log.warning(
                 "weft: %d steps were still running after the drain timeout; the next host will retry them", left
             )
-        # Runs that never come to rest are cut off: what they have not committed is decided again.
+        # Runs that never become idle are stopped; the next host repeats their uncommitted decisions.
         await asyncio.wait([self.background.spawn(self.settle(), may_fail=True)], timeout=self.settings.drain_seconds)
         await self.streams.drain(self.settings.drain_seconds)
         await self.releaser.release(list(self.runs.actors.values()))
@@ -494,7 +494,7 @@ class Host:
         await self.store.hosts.leave(self.id)
 
     async def settle(self) -> None:
-        """Wait until everything decided is committed, or cannot be here any more, as long as a drain may take."""
+        """Wait until all decisions are committed, or cannot be committed here, at most for the drain timeout."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + self.settings.drain_seconds
         while self.status.failure is None and self.runs.has_work():
@@ -504,7 +504,7 @@ class Host:
             await asyncio.sleep(0.001)
 
     async def kill(self) -> None:
-        """Stop at once: nothing more is written, memory is let go."""
+        """Stop at once: write nothing more, and drop all runs from memory."""
         self.status.running = False
         self.timers.close()
         self.worker.abandon()

@@ -1,7 +1,7 @@
-"""The language of documents as deciders ask for it: compiled once, evaluated inside a decision.
+"""Evaluates expressions, templates and conditions of documents for deciders: compiled once, run inside a decision.
 
-What may not run there, because it takes a process of its own, is asked of the shell as a question; its answer is kept
-for whoever asks the same.
+An evaluation that needs its own process must not run there. It becomes a question, which is answered outside the
+decision, and the answer is cached.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from weft.scripts import compile_script
 
 ANSWERS_MAX = 4096
 CONDITION = "condition"
-"""The language of a question that is a condition of a graph."""
+"""The language of a question that is a condition in a graph."""
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 Answer = tuple[Any, dict[str, Any]] | WeftError
-"""A value (of a condition: whether it holds), and what it rests on."""
+"""A value (for a condition: whether it is true), and the values that it depends on."""
 
 
 class HostLanguage:
@@ -36,7 +36,7 @@ class HostLanguage:
         self._templates: dict[int, tuple[Any, Template]] = {}
 
     def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
-        """Whether it holds, and the values it looked at. Raises MissingInputs, EvaluationFailed."""
+        """Return whether a condition is true, and the values it read. Raises MissingInputs, EvaluationFailed."""
         condition = self._condition(source)
         if condition.needs_shell:
             holds, seen = self._answered(Predicate(CONDITION, _canonical(source).decode(), _canonical(bindings)))
@@ -45,21 +45,21 @@ class HostLanguage:
         return verdict.value, verdict.seen
 
     def expression(self, source: str, bindings: Mapping[str, Any]) -> Any:
-        """Its value. Raises EvaluationFailed."""
+        """Return the value of an expression. Raises EvaluationFailed."""
         return _expression(source).evaluate(bindings)
 
     def template(self, source: Any, bindings: Mapping[str, Any]) -> Any:
-        """The filled template. Raises EvaluationFailed."""
+        """Fill a template. Raises EvaluationFailed."""
         if isinstance(source, str):
             return _text_template(source).evaluate(bindings)
-        # A document's template lives as long as its graph: its identity is a cheaper key than its content.
+        # A template exists as long as its graph, so its identity is a key, and a cheaper one than its content.
         known = self._templates.get(id(source))
         if known is None or known[0] is not source:
             known = self._templates[id(source)] = (source, compile_template(source))
         return known[1].evaluate(bindings)
 
     def script(self, question: Predicate) -> Any:
-        """What a script in a language of its own gives. Raises MissingInputs, ScriptFailed, LimitExceeded."""
+        """Return the result of a script. Raises MissingInputs, ScriptFailed, LimitExceeded."""
         return self._answered(question)[0]
 
     def _condition(self, source: Any) -> Condition:
@@ -79,7 +79,7 @@ class HostLanguage:
         return found
 
     def answer(self, question: Predicate) -> None:
-        """Evaluate what no decision may, and remember the answer. Blocks: call it in a thread."""
+        """Answer a question outside of a decision, and cache the answer. Blocks: call it in a thread."""
         if self._answers.get(question) is not None:
             return
         answer: Answer
@@ -114,4 +114,4 @@ def _text_template(source: str) -> Template:
 
 
 LANGUAGE = HostLanguage()
-"""One for the process: what is compiled and answered does not depend on who asks."""
+"""One instance per process: compiled sources and answers do not depend on the caller."""

@@ -1,7 +1,7 @@
-"""A host and the workflows of its store that are data: it keeps its own there, and learns those of others.
+"""Publish a host's workflows that are data to the store, and load those of other hosts.
 
-A run goes on with the version it began with, on any host of the store. So a host also learns versions that others
-published after it started: it looks for new names, and reads only what it has not seen.
+A run continues with the version it began with, on any host of the store. So a host also loads versions that others
+published after it started: it polls for new names, and reads only new definitions.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Library:
         scan_seconds: float,
         steps_learned: Callable[[], int],
     ) -> None:
-        """``steps_learned``: the number of the last change of the store's steps that is known here."""
+        """``steps_learned`` returns the number of the last change to the store's steps that is known here."""
         self._catalogue = catalogue
         self._definitions = definitions
         self._clock = clock
@@ -47,11 +47,11 @@ class Library:
         self._seen: set[tuple[str, str]] = set()
         self._look_at = 0.0
         self._left_out: set[tuple[str, str]] = set()
-        """Graphs that name steps which nobody here has, yet."""
+        """Graphs that name steps which this host does not have yet."""
         self._steps_known = 0
 
     async def publish(self) -> None:
-        """Keep in the store what is data of the workflows here, and learn their other versions."""
+        """Store the definitions of this host's workflows, and learn their other versions."""
         for definition in self._catalogue.definitions(self._clock.now_ms()):
             if (definition.name, definition.version) in self._published:
                 continue
@@ -61,7 +61,7 @@ class Library:
             self._published.add((definition.name, definition.version))
 
     async def refresh(self) -> None:
-        """Learn what others published since the last look; now and then."""
+        """Learn definitions that other hosts published since the last call. Does nothing if that was recent."""
         now = self._clock.monotonic()
         if now < self._look_at:
             return
@@ -80,7 +80,7 @@ class Library:
                 self._learn(definition, own)
 
     async def resolve(self, row: RunRow) -> Callee | None:
-        """Return what the name of a workflow means here: what the app registers, or the newest graph of the store."""
+        """Resolve the name of a workflow: to one that the app registers, or to the newest graph in the store."""
         found = self._catalogue.resolve(row.workflow, row.version)
         if found is not None or row.version:
             return found
@@ -88,7 +88,7 @@ class Library:
         return Callee(version, "graph") if version is not None else None
 
     async def newest(self, name: str) -> str | None:
-        """The newest graph of this name in the store that this host can run."""
+        """Return the version of the newest graph with this name in the store that this host can run."""
         found = await self._retry_until_available(partial(self._definitions.versions, name))
         graphs = [definition for definition in found if is_graph(definition)]
         for definition in graphs:
@@ -106,11 +106,11 @@ class Library:
             elif not catalogue.learn_other(definition):
                 self._left_out.add((definition.name, definition.version))
         except WeftError as error:
-            # Its runs wait for a host that can read it; all others go on.
+            # Runs of this version wait for a host that can read it; all other runs continue.
             log.warning("weft: %s %s is left out here: %s", definition.name, definition.version, error)
 
     async def _learn_versions(self, name: str) -> set[str]:
-        """The versions of a workflow that are in the store, known here from now on."""
+        """Learn all versions of a workflow in the store. Returns them."""
         found = await self._retry_until_available(partial(self._definitions.versions, name))
         for definition in found:
             self._catalogue.learn(definition)
@@ -118,6 +118,6 @@ class Library:
         return {definition.version for definition in found}
 
     async def _keep(self, definition: Definition) -> None:
-        """Its version names its content: of two documents that say the same in other words, the first one stays."""
+        """Store a definition. If an equal graph with another source is stored under this version, that one stays."""
         with contextlib.suppress(Conflict):
             await self._definitions.put(definition)

@@ -1,4 +1,4 @@
-"""The host of this process, as others in the process see it: its service, the server, the command line."""
+"""The host of this process, as the service, the server and the command line see it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from weft.steps.base import Executor
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalHost:
-    """Parts of a host. Each does its own work; nothing here starts or stops them."""
+    """Parts of a running host. Nothing here starts or stops them."""
 
     id: HostId
     store: Store

@@ -1,8 +1,7 @@
-"""Answers cached steps of goals from earlier runs: looks before work is handed out, keeps what was committed.
+"""Reuse results of cached goal steps: look up a result before work is dispatched, store results after the commit.
 
-The key is the content: the definition of the step, as far as it decides a result, and the inputs. Only a success whose
-event is durable is kept, with the run and the time it comes from. Whatever goes wrong here costs time only: then the
-work is done.
+The key is made from the inputs and those parts of the step's definition that affect its result. Only a success whose
+event is durable is stored, with its run and time. If the cache fails, the work is simply done again.
 """
 
 from __future__ import annotations
@@ -36,12 +35,12 @@ _canonical = msgspec.json.Encoder(order="sorted").encode
 
 
 def memo_key(definition: StepDef, inputs: bytes) -> str:
-    """What equal work of equal definitions is known by. ``inputs``: as JSON."""
+    """Return the key for this definition and these inputs (as JSON)."""
     return f"{work_digest(definition)}:{values.digest(_canonical(msgspec.json.decode(inputs)))}"
 
 
 class _Expected(msgspec.Struct, frozen=True):
-    """Work that is under way and whose success is to be kept."""
+    """Dispatched work whose success is to be stored."""
 
     key: str
     step: str
@@ -49,7 +48,7 @@ class _Expected(msgspec.Struct, frozen=True):
 
 
 class MemoLookup:
-    """Finds earlier results of cached steps, and keeps new ones."""
+    """Finds earlier results of cached steps, and stores new ones."""
 
     def __init__(
         self,
@@ -68,7 +67,7 @@ class MemoLookup:
         self._looked: dict[RunUid, set[tuple[int, int, int]]] = {}
 
     def looks(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> bool:
-        """Whether a task waits for a lookup of an earlier result. If there is none, it is dispatched after all."""
+        """Return whether a task waits for a lookup of an earlier result. Without a result, the task is dispatched."""
         if definition.cache is None:
             return False
         looked = self._looked.setdefault(actor.uid, set())
@@ -82,7 +81,7 @@ class MemoLookup:
     async def _look(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> None:
         command = None
         try:
-            # What one tenant has had done answers for no other.
+            # Results are not shared between tenants.
             key = tenant_prefix(actor.id) + memo_key(definition, await self._values.load(bytes(effect.input)))
             assert definition.cache is not None
             expected = _Expected(key, definition.id, definition.cache.ttl_ms)
@@ -90,7 +89,7 @@ class MemoLookup:
             memo = await self._memos.get(key, now=self._clock.now_ms())
             command = await self._recalled(effect, memo) if memo is not None else None
         except (StoreError, NotFound) as error:
-            log.debug("weft: %s is performed, its cache cannot be read (%s)", definition.id, error)
+            log.debug("weft: %s is performed because its cache cannot be read (%s)", definition.id, error)
         if not self._is_current(actor) or not actor.is_open(effect):
             return
         if command is not None:
@@ -100,7 +99,7 @@ class MemoLookup:
             dispatch(actor, effect)
 
     async def _recalled(self, effect: PerformTask, memo: Memo) -> c.RecallWork:
-        """The answer as this run's own: a large one is put again, so that nothing takes it away meanwhile."""
+        """Make the command that uses a memo. A large result is put again, so that its blob is not swept meanwhile."""
         output = await self._values.keep(await self._values.load(memo.output))
         return c.RecallWork(
             task=effect.task,
@@ -112,7 +111,7 @@ class MemoLookup:
         )
 
     def committed(self, actor: Actor, draft: Draft) -> None:
-        """Keep the successes among what has just become durable."""
+        """Store the successes in a commit that has just become durable."""
         expected = self._expected.get(actor.uid)
         if not expected:
             return
@@ -127,7 +126,7 @@ class MemoLookup:
                         failed.add(step)
         for at, event in found:
             known = expected.pop(event.task, None)
-            if known is None or known.step in failed:  # what it gave was not what its step declares
+            if known is None or known.step in failed:  # the result did not fit the step's declaration
                 continue
             until = Millis(at + known.ttl_ms) if known.ttl_ms else None
             memo = Memo(key=known.key, output=bytes(event.output), run=actor.id, at=at, until=until)
@@ -137,16 +136,16 @@ class MemoLookup:
         try:
             await self._memos.put(memo)
         except StoreError as error:
-            log.debug("weft: a result is not kept for later (%s)", error)
+            log.debug("weft: a result could not be stored for reuse (%s)", error)
 
     def forget(self, uid: RunUid) -> None:
-        """The run leaves memory."""
+        """Forget a run that leaves memory."""
         self._expected.pop(uid, None)
         self._looked.pop(uid, None)
 
 
 async def reusable(plan: GoalPlan, given: Mapping[str, Any], memos: Memos, *, now: Millis) -> dict[str, Memo]:
-    """The steps of a plan that would be answered from the cache, as far as that can be told from what is given."""
+    """Return the steps of a plan that would be answered from the cache, as far as the given facts determine it."""
     found: dict[str, Memo] = {}
     for step, definition in plan.steps.items():
         inputs = _inputs(plan, definition, given) if definition.cache is not None else None
@@ -162,7 +161,7 @@ async def reusable(plan: GoalPlan, given: Mapping[str, Any], memos: Memos, *, no
 
 
 def _inputs(plan: GoalPlan, definition: StepDef, given: Mapping[str, Any]) -> dict[str, Any] | None:
-    """What a step will be handed; None: that depends on what other steps give, or it is many things."""
+    """Return the inputs of a step; None if they depend on results of other steps, or are collected or mapped."""
     inputs: dict[str, Any] = {}
     for fact, need in definition.needs.items():
         name = inner_name(fact, need)

@@ -1,4 +1,4 @@
-"""How long to wait for a store: as long as it answers somebody. A burst that takes its time is no failure."""
+"""Wait for a store as long as it answers any caller, so that a long burst of work is not taken for a failure."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 START_SECONDS = 3.5
-"""A start or a command is in doubt when the store has answered nobody for this long, and gives up a moment later."""
+"""A start or a command is given up shortly after the store has answered no caller for this long."""
 LATE_SECONDS = 0.1
-"""A look that comes later than this: the loop was busy, and answers may wait to be heard."""
+"""If a check is later than this, the loop was busy, and answers may not have been processed yet."""
 AGAIN_SECONDS = 0.5
 
 
 class Patience:
-    """Ends waits for a store that answers nobody. One timer serves all of them: every start and command waits here."""
+    """Ends waits for a store that does not answer. One timer serves all waits, as every start and command waits."""
 
     def __init__(self, answered_at: Callable[[], float]) -> None:
-        """``answered_at``: when the store last answered anybody, by the loop's clock."""
+        """``answered_at`` returns when the store last answered any caller, by the loop's clock."""
         self._answered_at = answered_at
         self._waiting: dict[asyncio.Task[Any], float] = {}
-        """Since when each one waits, oldest first."""
+        """When each wait began, oldest first."""
         self._given_up: set[asyncio.Task[Any]] = set()
         self._timed_by: asyncio.AbstractEventLoop | None = None
         """The loop that has the timer, if there is one."""
         self._doubted_at = 0.0
-        """When a wait was first found to be over: the loop itself may have stood still, so it gets another moment."""
+        """When a wait was first found to be over. It gets extra time, because the loop itself may have been blocked."""
 
     async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for this. Raises TimeoutError when the store has answered nobody for ``START_SECONDS``."""
+        """Wait for this. Raises TimeoutError when the store has answered no caller for ``START_SECONDS``."""
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         assert task is not None
         if task in self._waiting:
-            return await work  # part of something that is waited for already
+            return await work  # part of another wait
         since = self._waiting[task] = loop.time()
         if self._timed_by is not loop:
             self._look_at(loop, since + START_SECONDS)
@@ -55,7 +55,7 @@ class Patience:
         loop.call_at(due, self._look, loop, due)
 
     def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        """End the waits that are over, and look again when the next one may be."""
+        """End the waits that are over, and check again when the next one may be."""
         self._timed_by = None
         now = max(due, loop.time())
         if self._waiting and now - due > LATE_SECONDS:

@@ -1,7 +1,7 @@
-"""The health of steps that run others: as healthy as what they would run.
+"""The health of steps that run other steps: it follows from the steps that they would run.
 
-One unhealthy step makes it unhealthy, and is named. Steps of which nothing is known do not count against it. What
-cannot be planned at all is unhealthy too.
+One unhealthy step makes the whole unhealthy, and the report names it. Steps with unknown health are ignored. A step
+whose goals cannot be planned is unhealthy too.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ UNKNOWN = Checkup()
 
 
 def runs_others(step: StepDef) -> bool:
-    """Whether its health follows from that of other steps."""
+    """Return whether a step runs other steps, so that its health follows from theirs."""
     return isinstance(step.way, GoalWay | WorkflowWay)
 
 
 class PlanHealth:
-    """Works out the health of such steps from what is known of all others."""
+    """Derives the health of such steps from the known health of all others."""
 
     def __init__(self, catalogue: HostCatalogue, known: Mapping[str, Checkup]) -> None:
         self._catalogue = catalogue
@@ -34,7 +34,7 @@ class PlanHealth:
         self._found: dict[str, Checkup] = {}
 
     def of(self, step: StepDef) -> Checkup:
-        """How healthy a step is that runs others."""
+        """Return the health of a step that runs other steps."""
         match step.way:
             case GoalWay(goals=goals):
                 given = [inner_name(fact, need) for fact, need in step.needs.items() if need.is_sure]
@@ -47,7 +47,7 @@ class PlanHealth:
         if not runs_others(step):
             return self._known.get(step.id, UNKNOWN)
         if step.id not in self._found:
-            self._found[step.id] = UNKNOWN  # a graph may come back to where it was called
+            self._found[step.id] = UNKNOWN  # ends the recursion if a graph calls itself
             self._found[step.id] = self.of(step)
         return self._found[step.id]
 
@@ -60,7 +60,7 @@ class PlanHealth:
         return _worst((step.id, self._of_step(step)) for step in plan.steps.values())
 
     def _of_workflow(self, workflow: str, version: str) -> Checkup:
-        """Of a graph, as healthy as its nodes; of code nothing is known but that it is here."""
+        """Return the health of a workflow: for a graph, that of its nodes; for code, only whether it is here."""
         callee = self._catalogue.callee(workflow)
         if callee is None:
             return UNKNOWN

@@ -1,7 +1,7 @@
-"""What a host runs under a name and a version, and the machine of one run of it.
+"""The programs that a host runs, by name and version, and the machines of their runs.
 
-Code is the author's and lives in the process. A graph is data: every version that was ever hosted is kept in the store,
-so that a run goes on with the version it began with, whatever the document says today.
+Code exists only in the process. A graph is data: every version that was ever hosted is kept in the store, so that a run
+continues with the version it began with, even if the document has changed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from weft.steps.signature import other_facts, same_inputs
 
 
 class Registry(Protocol):
-    """What a program may ask of its host: the steps and workflows that it names."""
+    """The steps and workflows of a host that a program can look up."""
 
     def step_policy(self, step: str) -> Policy | None: ...
 
@@ -51,7 +51,7 @@ class Registry(Protocol):
     def step_takes(self, step: str) -> list[str] | None: ...
 
     def callee(self, workflow: str) -> tuple[str, Style] | None:
-        """The version of a workflow that is started now, and its style."""
+        """Return the version of a workflow that would be started now, and its style."""
         ...
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan: ...
@@ -60,7 +60,7 @@ class Registry(Protocol):
 
 
 class NoRegistry:
-    """A host that knows nothing: enough to look at runs."""
+    """An empty registry, sufficient for reading runs."""
 
     def step_policy(self, step: str) -> Policy | None:
         return None
@@ -82,7 +82,7 @@ class NoRegistry:
 
 
 class GraphProgram:
-    """A compiled graph among the steps of a host."""
+    """A compiled graph, with the steps of a host."""
 
     def __init__(self, graph: Graph, version: str, registry: Registry) -> None:
         self.name = graph.name
@@ -92,10 +92,10 @@ class GraphProgram:
         self.reader: ExpressionReader = LANGUAGE
         self._registry = registry
         self._policies: dict[str, tuple[Policy, Policy]] = {}
-        """By node: the step's own policy when it was asked for, and what the document makes of it."""
+        """By node: the step's own policy as of the last call, and the policy with the document's changes."""
 
     def read(self, name: str, text: str) -> Any:
-        """A word that was typed for its input."""
+        """Convert a word that was typed for the graph's input."""
         return by_schema(self.graph.input)(name, text)
 
     def defaults(self, given: bytes | None) -> bytes:
@@ -103,7 +103,7 @@ class GraphProgram:
         return b""
 
     def policy(self, node: str) -> Policy:
-        """The document's words over the step's own."""
+        """Return the step's own policy with the document's changes."""
         found = self.graph.nodes[node]
         base = (self._registry.step_policy(found.work.step) if isinstance(found.work, StepWork) else None) or (
             DEFAULT_POLICY
@@ -136,7 +136,7 @@ class GraphProgram:
         )
 
     def _undo_takes(self, node: Node) -> list[str] | None:
-        """Without words in the document, an undo is given what it asks for of the node's input and ``result``."""
+        """Return the arguments of an undo if the document gives none: its parameters, from the input and ``result``."""
         assert node.undo is not None
         if node.undo.input is not None:
             return None
@@ -169,7 +169,7 @@ def _retry_changes(retry: RetryRule, base: Policy) -> dict[str, Any]:
 
 
 class GoalProgram:
-    """Goal runs, whatever their goals: a run brings its plan."""
+    """The program of all goal runs. Each run has its own plan."""
 
     def __init__(self, name: str, registry: Registry, goals: Sequence[str] = ()) -> None:
         self.name = name
@@ -179,7 +179,7 @@ class GoalProgram:
         self._registry = registry
 
     def read(self, name: str, text: str) -> Any:
-        """A word that was typed for a fact."""
+        """Convert a word that was typed for a fact."""
         return by_type(self._registry.fact_type(name))(text)
 
     def defaults(self, given: bytes | None) -> bytes:
@@ -194,7 +194,7 @@ class GoalProgram:
         return self._registry.plan(wanted, given) if wanted else None
 
     def body(self, definition: StepDef) -> str:
-        """A registered step by its name; of other ways the step's own, for people to read."""
+        """Return the name of the registered step that performs a definition, else the id of the definition."""
         return definition.way.step if isinstance(definition.way, StepWay) else definition.id
 
 
@@ -211,9 +211,9 @@ Programs = Callable[[str, str], AnyProgram | None]
 
 
 def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: bytes | None = None) -> Machine:
-    """The machine of one run, from nothing or from a snapshot of its fold. Raises UnknownWorkflow."""
+    """Make the machine of one run, empty or from a snapshot. Raises UnknownWorkflow."""
     if style in ("code", ""):
-        # Nothing happens in a run whose style nobody knows yet.
+        # A run whose style is not known yet has no events.
         return CodeMachine.restore(snapshot) if snapshot is not None else CodeMachine.fresh(uid)
     if style == "goal":
         known = program if isinstance(program, GoalProgram) else GoalProgram("", NoRegistry())
@@ -230,32 +230,32 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
 
 
 def needs_definition(style: str) -> bool:
-    """Return whether runs of this style go by a definition in the store."""
+    """Return whether runs of this style need a definition from the store."""
     return style == "graph"
 
 
 def is_published(style: str) -> bool:
-    """Return whether what runs of this style need is in the store, for other hosts. Code is not."""
+    """Return whether other hosts find the programs of this style in the store. They do not find code there."""
     return style != "code"
 
 
 def is_graph(definition: Definition) -> bool:
-    """Return whether a definition of the store is a graph."""
+    """Return whether a definition in the store is a graph."""
     return definition.style == "graph"
 
 
 def input_differences(style: str) -> Callable[[bytes, bytes], dict[str, tuple[Any, Any]]]:
-    """Return what compares the inputs of two starts of one id."""
+    """Return the function that compares the inputs of two starts with the same id."""
     return other_facts if style == "goal" else same_inputs
 
 
 def graph_program(program: AnyProgram | None) -> GraphProgram | None:
-    """Return a program if it is a graph."""
+    """Return the program if it is a graph, else None."""
     return program if isinstance(program, GraphProgram) else None
 
 
 def new_driver(machine: Machine, find: Programs, outside: Outside) -> CodeDriver | None:
-    """Make what runs the code of a run; None if it has none, or ``find`` does not find its program."""
+    """Make the driver for the code of a run; None if the run has no code, or ``find`` does not find its program."""
     if not isinstance(machine, CodeMachine):
         return None
     program = find(machine.state.workflow, machine.state.version)
@@ -270,12 +270,12 @@ def has_dead_letters(machine: Machine) -> bool:
 
 
 def planned_step(machine: Machine, task: EntryId) -> StepDef | None:
-    """Return the step of a plan that a task performs, if it is one."""
+    """Return the step of a plan that a task performs, if there is one."""
     return machine.definition(task) if isinstance(machine, GoalMachine) else None
 
 
 def undone_step(machine: Machine, task: EntryId) -> StepDef | None:
-    """Return the step of a plan that a task takes back, if it does."""
+    """Return the step of a plan that a task undoes, if there is one."""
     return machine.undone(task) if isinstance(machine, GoalMachine) else None
 
 
@@ -286,7 +286,7 @@ class Machines:
         self._program = program
 
     def new(self, style: str, workflow: str, version: str, uid: str, snapshot: bytes | None = None) -> Machine:
-        """Make the machine of a run, from nothing or from a snapshot. Raises UnknownWorkflow."""
+        """Make the machine of a run, empty or from a snapshot. Raises UnknownWorkflow."""
         program = None if style == "code" else self._program(workflow, version)
         return new_machine(style, program, uid, snapshot)
 
@@ -295,7 +295,7 @@ class Machines:
 
 
 class StoredGraph(msgspec.Struct, frozen=True):
-    """A version of a graph: the document as it was written, and what it was compiled to."""
+    """A version of a graph: the document as it was written, and the compiled graph."""
 
     source: dict[str, Any]
     graph: Graph
@@ -306,24 +306,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 def graph_version(hash: str) -> str:
-    """The version of a graph is its content."""
+    """Return the version of a graph, which is a prefix of its content hash."""
     return hash[:16]
 
 
 def graph_definition(graph: Graph, source: dict[str, Any], *, now: Millis) -> Definition:
-    """A graph for the store."""
+    """Make the definition of a graph for the store."""
     return Definition(
         name=graph.name,
         version=graph_version(model.content_hash(graph)),
         style="graph",
-        # In the order of its author: that is the order of the fields in what it gives.
+        # Keep the author's order of fields: outputs have their fields in this order.
         body=_encode(StoredGraph(source, graph)),
         created_at=now,
     )
 
 
 def read_graph(definition: Definition) -> StoredGraph:
-    """What ``graph_definition`` wrote. Raises Corrupt."""
+    """Decode a definition made by ``graph_definition``. Raises Corrupt."""
     try:
         return _stored.decode(definition.body)
     except msgspec.DecodeError as error:
@@ -331,6 +331,6 @@ def read_graph(definition: Definition) -> StoredGraph:
 
 
 async def keep_definition(definitions: Definitions, definition: Definition) -> None:
-    """Store a version. Written in other words, it is the same version: what was stored first stays."""
+    """Store a version. If an equal graph with another source is stored, that one stays."""
     with contextlib.suppress(Conflict):
         await definitions.put(definition)

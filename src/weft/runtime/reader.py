@@ -33,7 +33,7 @@ class RunReader:
     """Reads committed runs. Nothing here changes one."""
 
     def __init__(self, store: Store, program: Callable[[str, str], AnyProgram | None]) -> None:
-        """``program``: what this process hosts under a name and a version, if anything."""
+        """``program`` returns the program that this process hosts under a name and a version, if any."""
         self._url = store.url
         self._log = store.log
         self._directory = store.directory
@@ -41,7 +41,7 @@ class RunReader:
         self._program = program
 
     async def machine(self, row: RunRow) -> Machine:
-        """Return the run as its committed log says it is: a copy to look at.
+        """Return a copy of the run, as of its committed log.
 
         Raises NotFound, RunUnreadable.
         """
@@ -56,7 +56,7 @@ class RunReader:
             if needs_definition(style) and program is None:
                 if row.seq:
                     raise definition_gone(row)
-                style = ""  # nothing has happened in it
+                style = ""  # the run has no events
             machine = new_machine(style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
         for stored in loaded.events:
             try:
@@ -68,7 +68,7 @@ class RunReader:
         return machine
 
     async def program(self, row: RunRow) -> GraphProgram | None:
-        """Return the version of the graph that a run pins; None for code."""
+        """Return the version of the graph that a run is pinned to; None for code."""
         if not needs_definition(row.style):
             return None
         known = graph_program(self._program(row.workflow, row.version))
@@ -80,11 +80,11 @@ class RunReader:
         return GraphProgram(read_graph(definition).graph, row.version, NoRegistry())
 
     async def state(self, row: RunRow) -> State:
-        """Return the state of a run as its committed log says it is."""
+        """Return the state of a run as of its committed log."""
         return (await self.machine(row)).state
 
     async def problem(self, row: RunRow) -> RunUnreadable | None:
-        """Return why the run cannot be read, if that is so."""
+        """Return why the run cannot be read, or None if it can."""
         if row.fault is not None:
             return unreadable(row, row.fault)
         try:
@@ -119,7 +119,7 @@ class RunReader:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def ending_of(self, row: RunRow) -> e.AnyEvent:
-        """Return the last event of a run, but for dead letters that were discarded since."""
+        """Return the event that ended a run: the last one, not counting dead letters that were discarded since."""
         seq = row.seq
         while True:
             found, problem = await readable(self._log, row, after=Seq(seq - 1), limit=1)
@@ -131,7 +131,7 @@ class RunReader:
             seq = Seq(seq - 1)
 
     async def started_with(self, row: RunRow) -> c.StartRun | e.RunStarted:
-        """Return how the run was started: its first event, or the mail that waits to become it."""
+        """Return how the run was started: its first event, or the start mail of a run that has not begun."""
         with reading(row):
             events = await self._log.events(row.uid, after=Seq(0), limit=1)
             if events:
@@ -150,7 +150,7 @@ class RunReader:
         return await self.started_with(now)
 
     async def goals_of(self, row: RunRow) -> list[str]:
-        """Return what a goal run is for; nothing if only its host can tell."""
+        """Return the goals of a run; empty if only its host knows them."""
         for stored in await self._log.events(row.uid, after=Seq(0), limit=2):
             event = e.decode(stored.body)
             if isinstance(event, e.GoalPlanned):

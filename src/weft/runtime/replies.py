@@ -1,4 +1,4 @@
-"""What a command is answered with: refusals, and futures that wait for them."""
+"""Replies to commands: refusals, and futures that wait for them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from weft.ports.store import Sent
 
 
 def taken(run_id: RunId) -> IdTaken:
-    """The refusal of a start whose id belongs to another run."""
+    """Make the error for a start whose id belongs to another run."""
     return IdTaken(f"{run_id} exists already.", hint="Choose another id, or omit it for a new run.", run_id=run_id)
 
 
 def refusal(sent: Sent, key: str | None) -> WeftError | None:
-    """What the sender of a piece of mail hears; None if it was accepted."""
+    """Return the error for the sender of a piece of mail; None if it was accepted."""
     match sent:
         case Sent.OVER:
             return RunFinished("The run ended before this reached it; nothing was changed.")
@@ -28,7 +28,7 @@ def refusal(sent: Sent, key: str | None) -> WeftError | None:
 
 
 def resolve(future: asyncio.Future[None]) -> Callable[[WeftError | None], None]:
-    """Answer a command through a future."""
+    """Return a reply callback that resolves a future."""
 
     def reply(error: WeftError | None) -> None:
         if future.done():

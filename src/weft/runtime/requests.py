@@ -1,7 +1,7 @@
-"""Messages that are answered: send one, and wait for what the run answers.
+"""Requests: send a message to a run and wait for its answer.
 
-The answer is an event of the run, found by a key row. So it can be asked for again, by anybody who knows the request,
-from any process and also after the run's end.
+The answer is an event of the run, found by a key row. So it can be read again by any process that knows the id of the
+request, even after the run has ended.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ async def send_request(service: RunService, run_id: RunId, name: str, body: byte
 
 
 async def answer_of(service: RunService, run_id: RunId, request: str, *, timeout: float | None = None) -> bytes:
-    """Wait for the answer of a request.
+    """Wait for the answer to a request.
 
     Raises TimeoutError, NotFound for a request that was never made, RunFinished if the run ended without an answer,
-    BadValue if it refused the message.
+    BadValue if the run refused the message.
     """
     async with asyncio.timeout(timeout):
         row = await service.row(run_id)
         if await service.store.directory.key(row.uid, request_key(request)) is None:
-            raise NotFound(f"{row.id} knows no request {request!r}.")
+            raise NotFound(f"{row.id} has no request {request!r}.")
         return await _awaited(service, row, request)
 
 

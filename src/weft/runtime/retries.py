@@ -30,9 +30,9 @@ class StoreRetries:
         self._complaints = complaints
 
     async def retry_until_available(self, call: Callable[[], Awaitable[T]], /) -> T:
-        """Return the answer, however long the store is away.
+        """Repeat the call until the store answers, and return the answer.
 
-        Raises errors that waiting cannot change, and every error once the host has stopped.
+        Raises errors that a retry cannot fix, and every error once the host has stopped.
         """
         pause = PAUSE_SECONDS_FIRST
         while True:
@@ -43,6 +43,6 @@ class StoreRetries:
             except StoreError as error:
                 if not self._status.running:
                     raise
-                self._complaints.say("weft: the store does not answer (%s); asking again", error)
+                self._complaints.say("weft: the store does not answer (%s); trying again", error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

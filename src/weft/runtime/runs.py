@@ -1,4 +1,4 @@
-"""The runs in memory: actors by uid and by id, how many there may be, and who waits for a run to end."""
+"""The runs in memory: actors by uid and by id, the limit on their number, and the callers that wait for runs to end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.runtime.run.actor import Actor
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """How a run ended; ``output`` as the log has it."""
+    """How a run ended. ``output`` is in the form of the log."""
 
     status: str
     output: bytes
@@ -24,7 +24,7 @@ class Ending(msgspec.Struct, frozen=True):
 
 
 class RunTable:
-    """Knows every run that this host has in memory."""
+    """The table of all runs that this host has in memory."""
 
     def __init__(self, directory: Directory, resident_max: int, on_removed: Callable[[RunUid], None]) -> None:
         """``on_removed`` is called when a run leaves memory."""
@@ -42,7 +42,7 @@ class RunTable:
         self.by_id[actor.id] = actor
 
     def remove(self, actor: Actor) -> None:
-        """Take a run out of memory."""
+        """Remove a run from memory."""
         actor.close()
         self._on_removed(actor.uid)
         if self.actors.get(actor.uid) is actor:
@@ -51,14 +51,14 @@ class RunTable:
             del self.by_id[actor.id]
 
     def clear(self) -> None:
-        """Take every run out of memory at once: the host stops."""
+        """Remove every run from memory at once, because the host stops."""
         for actor in list(self.actors.values()):
             actor.close()
         self.actors.clear()
         self.by_id.clear()
 
     def is_current(self, actor: Actor) -> bool:
-        """Whether this very actor is the one in memory: its run was not reloaded and did not leave."""
+        """Return whether this actor is the one in memory: its run was not reloaded or removed since."""
         return self.actors.get(actor.uid) is actor
 
     def state_of(self, uid: RunUid) -> State | None:
@@ -67,7 +67,7 @@ class RunTable:
         return actor.machine.state if actor is not None and actor.ready else None
 
     def has_work(self) -> bool:
-        """Whether a run has something to decide or to commit."""
+        """Return whether any run has something to decide or to commit."""
         return any(not actor.is_idle() and actor.ready for actor in self.actors.values())
 
     # --- capacity -------------------------------------------------------------------------------------------------
@@ -81,16 +81,16 @@ class RunTable:
         return len(self.actors) - self._resident_max
 
     def is_full(self) -> bool:
-        """Whether a new run must wait outside memory.
+        """Return whether a new run must wait outside memory.
 
-        New runs have places of their own: runs that are loaded never take these, so old work does not block new work.
+        A part of memory is reserved for new runs, so that loaded runs do not block new ones.
         """
         return len(self.actors) >= self._resident_max * 5 // 4
 
     # --- ends -----------------------------------------------------------------------------------------------------
 
     async def wait_for_end(self, uid: RunUid, *, timeout: float | None = None) -> Ending | None:
-        """Wait until a run has ended, whoever owns it. Returns how, if that was seen here. Raises TimeoutError."""
+        """Wait until a run has ended, on any host. Returns how it ended if it ended here. Raises TimeoutError."""
         future: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(uid, []).append(future)
         try:
@@ -110,11 +110,11 @@ class RunTable:
                 self._waiting.pop(uid, None)
 
     def awaited(self) -> list[RunUid]:
-        """Return the runs whose end somebody here waits for."""
+        """Return the runs that callers here wait for."""
         return list(self._waiting)
 
     def on_ended(self, uid: RunUid, ending: Ending | None = None) -> None:
-        """Tell those who wait that a run has ended."""
+        """Tell all waiting callers that a run has ended."""
         for future in self._waiting.pop(uid, ()):
             if not future.done():
                 future.set_result(ending)

@@ -1,4 +1,4 @@
-"""Checks JSON against a JSON Schema; compiled once, references to elsewhere refused."""
+"""Check JSON against a JSON Schema. Schemas are compiled once and may refer only to themselves."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def check_schema(schema: dict[str, Any], raw: bytes) -> str | None:
-    """None if it fits, else what is wrong and where."""
+    """Return what is wrong with the JSON and where, or None if it fits."""
     validator = _compiled(_encode(schema))
     for error in validator.iter_errors(msgspec.json.decode(raw)):
         path = ".".join(str(part) for part in error.instance_path)

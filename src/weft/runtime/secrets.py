@@ -1,4 +1,4 @@
-"""What the engine adds to secrets: no workflow sees one, and no report of a step carries one into a log."""
+"""Keep secrets out of workflows and out of the reports of steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The numbers an engine lives by. Users set none of them; tests and simulated worlds do."""
+"""The settings of a host. Most of them are changed only by tests and simulated worlds."""
 
 from __future__ import annotations
 
@@ -6,42 +6,42 @@ import msgspec
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds, unless the name says otherwise."""
+    """Settings of a host, in seconds unless the name says otherwise."""
 
     lease_seconds: float = 5.0
-    """A host whose heartbeat stood still for this long may be dead; its runs may be claimed."""
+    """A host that sent no heartbeat for this long may be dead; its runs may be claimed."""
     heartbeat_thread: bool = False
-    """Heartbeats have a thread and a connection of their own. Not in simulated worlds."""
+    """Heartbeats have their own thread and connection. Not in simulated worlds."""
     poll_seconds: float = 0.05
-    """How often to ask whether another process wrote."""
+    """How often to check whether another process wrote."""
     scan_seconds: float = 1.0
-    """How often to look for hosts that are gone and runs that nobody works on."""
+    """How often to look for hosts that are gone and runs without a living owner."""
     spill_seconds: float = 1.0
-    """A task that waited this long for a slot here may be performed elsewhere, if there is anybody."""
+    """A task that waited this long for a slot here is offered to other hosts, if there are any."""
     idle_seconds: float = 30.0
-    """A run with nothing to do here leaves memory after this."""
+    """A run with nothing to do leaves memory after this time."""
     resident_max: int = 5_000
-    """With this many runs in memory, others wait at rest, and those idle longest make room for them."""
+    """With this many runs in memory, other runs wait outside, and the runs idle longest make room for them."""
     slots: int = 1_000
-    """Step bodies at once."""
+    """How many step bodies run at once."""
     steps_held: bool = False
     """Steps wait until ``StepWorker.release``. ``app.run`` first says which run continues."""
     mailbox_max: int = 10_000
-    """Commands from outside that may wait for one run; more are refused."""
+    """How many commands from outside may wait for one run; more are refused."""
     look_seconds: float = 1.0
-    """How often to compare the wall clock with the times that runs wait for, however far away they are."""
+    """How often to compare the wall clock with the times that runs wait for."""
     health_seconds: float = 30.0
-    """How often to look whether the servers and scripts of steps are well; 0: never."""
+    """How often to check the health of the servers and scripts of steps; 0: never."""
     drain_seconds: float = 10.0
     """How long a shutdown waits for running steps."""
     blob_cache_bytes: int = 64 * 1024 * 1024
     recent_bytes: int = 4 * 1024 * 1024
-    """Of inputs that are kept opened, counted as JSON."""
+    """The limit on decoded inputs in memory, counted in bytes of JSON."""
     tree_depth_max: int = 32
-    """Runs below each other, from the root down."""
+    """The maximum depth of a tree of runs, counted from the root."""
     tree_runs_max: int = 20_000
-    """Open runs of one tree, the root included."""
+    """The maximum number of open runs in a tree, including the root."""
     short_path: bool = True
-    """Plain steps take the short path, and runs share the callbacks of the loop. Worlds are played without it too."""
+    """Plain steps take the short path, and runs share the callbacks of the loop. Simulations also run without it."""
     tolerant: bool = False
     """Divergence in arguments is only reported."""

@@ -1,9 +1,8 @@
-"""Tasks that this host cannot perform itself, and tasks of others that it can: the shared queue.
+"""The shared queue: offer tasks that this host cannot perform, and perform tasks that other hosts offer.
 
 A task gets a row if the owner of its run lacks the step or has no slot for it, or if its queue has limits, which are
-counted over all hosts. Whoever performs it reports by mail, written together
-with the removal of the row; the report is fenced by (task, attempt, delivery) like any other. A row whose worker died
-becomes a loss that its run hears of.
+counted over all hosts. The host that performs a task reports by mail, written together with the removal of the row. The
+report is fenced by (task, attempt, delivery) like any other. If that host dies, the loss is reported to the run.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ HELD_PER_LOOK = 10_000
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """What a worker needs to know of a task."""
+    """The data about a task that another host needs to perform it."""
 
     run_id: str
     effect: PerformTask
@@ -49,7 +48,7 @@ _decode = msgspec.json.Decoder(Offered).decode
 
 
 class SharedTasks:
-    """Offers tasks to other hosts, and performs what others offer."""
+    """Offers tasks to other hosts, and performs tasks that they offer."""
 
     def __init__(
         self,
@@ -68,7 +67,7 @@ class SharedTasks:
         reload: Callable[[Actor], Awaitable[None]],
         spill_seconds: float,
     ) -> None:
-        """``reload`` is for a run whose task may have been offered, or not."""
+        """``reload`` is for a run when it is unknown whether its task was offered."""
         self._tasks = store.tasks
         self._hosts = store.hosts
         self._host = host
@@ -85,10 +84,10 @@ class SharedTasks:
         self._spill_seconds = spill_seconds
         self._unknown: set[str] = set()
         self.offered: dict[RunUid, dict[int, tuple[int, int]]] = {}
-        """Tasks that have a row, or are about to have one: attempt and delivery."""
+        """Tasks that have a row, or are about to get one: attempt and delivery."""
         self._under_way: Counter[RunUid] = Counter()
         self._turn = asyncio.Lock()
-        """A row is made and removed in the order in which that was decided."""
+        """Rows are inserted and removed in the order of the decisions."""
         self._taken: dict[tuple[RunUid, int], TaskOffer] = {}
         self._limits: Mapping[str, QueueLimits] = {}
         self._others = False
@@ -97,12 +96,12 @@ class SharedTasks:
     # --- limits of queues -----------------------------------------------------------------------------------------
 
     async def refresh(self) -> None:
-        """Read again what the queues allow, and whether others are there."""
+        """Read the limits of the queues again, and whether there are other hosts."""
         self._limits = await self._tasks.limits()
         self._others = any(host != self._host for host in await self._hosts.living())
 
     def needs_rows(self, queue: str) -> bool:
-        """Whether tasks of this queue have rows: all hosts count them, or this one does not perform them."""
+        """Return whether tasks of this queue need rows: it has limits, or this host does not serve it."""
         if self._limits:
             limits = self._limits.get(queue)
             if limits is not None and limits.bound:
@@ -111,13 +110,13 @@ class SharedTasks:
         return queues is not None and queue not in queues
 
     def waits_for_time(self) -> bool:
-        """Whether a queue of this host allows more as time goes by."""
+        """Return whether any queue allows more tasks as time passes."""
         return any(limits.rate is not None for limits in self._limits.values())
 
     # --- as the owner of runs -------------------------------------------------------------------------------------
 
     def offer(self, actor: Actor, effect: PerformTask, *, known: bool = False) -> None:
-        """Let others have this task. ``known``: this host could perform it too."""
+        """Offer a task to other hosts. ``known``: this host could perform it too."""
         if not known and effect.step not in self._unknown:
             self._unknown.add(effect.step)
             log.warning('weft: no step "%s" here; %s waits for a process that has it', effect.step, actor.id)
@@ -142,14 +141,14 @@ class SharedTasks:
                 await self._tasks.offer([task])
             self._wakeups.wake(TASKS)
         except StoreError:
-            # It may yet come, after the task is done. A claim ends the epoch under which it could, and offers it anew.
+            # The row may still be inserted, even after the task is done. A reload ends the epoch in which it could be.
             if self._runs.is_current(actor):
                 await self._reload(actor)
         finally:
             self._under_way[actor.uid] -= 1
 
     def spill(self) -> None:
-        """Give away what has waited too long for a slot here, if there is anybody to take it."""
+        """Offer tasks that have waited too long for a slot here, if there are other hosts."""
         if not self._others:
             return
         for flight in self._worker.withdraw_queued(self._clock.monotonic() - self._spill_seconds):
@@ -158,23 +157,23 @@ class SharedTasks:
                 self.offer(actor, flight.effect, known=True)
 
     def know(self, offer: TaskOffer) -> None:
-        """This hand-out has a row, or is about to have one."""
+        """Note that this delivery of a task has a row, or is about to get one."""
         self.offered.setdefault(offer.uid, {})[offer.task] = (offer.attempt, offer.delivery)
 
     def has(self, uid: RunUid, task: int, attempt: int, delivery: int) -> bool:
-        """Whether this very hand-out is for others, so that its answer comes by mail."""
+        """Return whether exactly this delivery was offered to other hosts, so that its answer comes by mail."""
         return self.offered.get(uid, {}).get(task) == (attempt, delivery)
 
     def is_busy(self, uid: RunUid) -> bool:
-        """Whether a row of this run is on its way."""
+        """Return whether a row of this run is being inserted or removed."""
         return self._under_way[uid] > 0
 
     def forget(self, uid: RunUid) -> None:
-        """The run leaves this host; its rows stay."""
+        """Forget a run that leaves this host. Its rows stay."""
         self.offered.pop(uid, None)
 
     def withdraw(self, uid: RunUid, tasks: Sequence[int] | None = None) -> None:
-        """Nobody waits for these any more (None: for any of the run)."""
+        """Remove the rows of tasks that are no longer needed (None: all tasks of the run)."""
         offered = self.offered.get(uid, {})
         known = [task for task in offered if tasks is None or task in tasks]
         if known:
@@ -189,7 +188,7 @@ class SharedTasks:
     # --- as a worker ----------------------------------------------------------------------------------------------
 
     async def take(self) -> int:
-        """Perform what others offer and this host can do; how many were taken."""
+        """Take and perform offered tasks that this host can perform. Returns how many were taken."""
         free = min(self._worker.free_slots(), TAKEN_PER_ROUND)
         steps = self._catalogue.steps()
         if not free or not steps:
@@ -209,7 +208,7 @@ class SharedTasks:
         self._worker.perform(Flight(offer.uid, known.run_id, known.effect, body, offer, stalls=stalls))
 
     async def renew(self) -> None:
-        """Stop what is no longer ours; begin what was taken by a call whose answer never came."""
+        """Stop tasks that this host no longer holds; begin tasks taken by a call whose answer never arrived."""
         known = dict(self._taken)
         stalls = self._heartbeat.stalls
         ours = {
@@ -224,7 +223,7 @@ class SharedTasks:
                 self._perform(offer, stalls)
 
     async def settle(self, flight: Flight, report: Report) -> None:
-        """The result goes into the inbox of the run, together with the removal of the row."""
+        """Put the result into the inbox of the run, and remove the row, in one transaction."""
         offer = flight.offer
         assert offer is not None
         mail = Mail(id=self._ids.new(), to=offer.uid, body=c.encode(report), at=self._clock.now_ms())
@@ -235,7 +234,7 @@ class SharedTasks:
         self._wakeups.wake(MAIL, RUNS, TASKS)
 
     async def expire(self, dead: Sequence[HostId]) -> None:
-        """Rows of workers that are gone: each is settled in the name of the dead, and its run hears of the loss."""
+        """Settle the rows taken by dead hosts, and report each task as lost to its run."""
         if not dead:
             return
         for host, offer in await self._tasks.held(dead, limit=TAKEN_PER_ROUND):

@@ -1,4 +1,4 @@
-"""Recorded calls, for people."""
+"""Format recorded calls for people."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from weft.core import values
 
 
 def call_shown(step: str, given: bytes) -> str:
-    """A call as Python writes it: ``pack("pasta")``, with names where there are several arguments."""
+    """Format a call as in Python: ``pack("pasta")``, with names if there are several arguments."""
     if values.is_ref(given):
         return f"{step}(…)"
     arguments = values.decode(values.unseal(given))
@@ -18,7 +18,7 @@ def call_shown(step: str, given: bytes) -> str:
 
 
 def added_arguments(recorded: bytes, asked: bytes) -> list[str]:
-    """The arguments that a call has and the recorded one has not, if they are otherwise the same."""
+    """Return the arguments that a call has and the recorded call lacks, if the calls are otherwise equal."""
     if values.is_ref(recorded) or values.is_ref(asked):
         return []
     old, new = values.decode(values.unseal(recorded)), values.decode(values.unseal(asked))

@@ -1,4 +1,4 @@
-"""Whether a host runs, stops or has failed."""
+"""The status of a host: whether it runs, is stopping or has failed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ log = logging.getLogger("weft")
 
 
 class HostStatus:
-    """The state of one host. Parts read it; the host that owns them changes it."""
+    """The status of one host. Its parts read it; only the host changes it."""
 
     def __init__(self, on_failure: Callable[[], None] = lambda: None) -> None:
         """``on_failure`` is called once, when this host can no longer work."""
         self.running = False
         self.closing = False
-        """It drains, and takes nothing new."""
+        """The host drains, and accepts no new work."""
         self.failure: BaseException | None = None
-        """Why this host can no longer work: one of its own tasks failed, or a loop ended again and again."""
+        """Why this host can no longer work: one of its own tasks failed, or a loop kept ending."""
         self.on_failure = on_failure
 
     def fail(self, what: str, error: BaseException) -> None:
-        """Give the host up: it fails its health check, and the process that hosts it ends it."""
+        """Mark the host as failed: its health check fails, and its process stops it."""
         if self.failure is None:
             self.failure = error
             log.critical("weft: %s failed; this host stops", what, exc_info=loggable(error))

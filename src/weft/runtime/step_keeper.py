@@ -1,8 +1,8 @@
-"""A host and the steps of its store: plans with those that are registered there, and looks after the health of all.
+"""Keep a host's planner up to date with the steps in the store, and check the health of all steps.
 
-Health: scripts by compiling them, HTTP by asking the address that the step names, goals and workflows by the steps
-that they would run. It informs `weft steps` and
-`explain`; it never decides a plan or a hand-out, and a step that nobody can look at stays `unknown`.
+Scripts are checked by compiling them, HTTP steps by a request to their health URL, goals and workflows by the steps
+that they would run. Health is shown by `weft steps` and `explain`; it never affects a plan or a dispatch. A step that
+cannot be checked stays `unknown`.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ from weft.steps.http.health import probe
 log = logging.getLogger("weft")
 
 AT_ONCE = 16
-"""So many addresses are asked at the same time."""
+"""How many URLs are checked at the same time."""
 
 
 def can_be_checked(step: StepDef) -> bool:
-    """Whether anything can be found out about a step without performing it."""
+    """Return whether the health of a step can be checked without performing it."""
     if runs_others(step) or any(True for _ in step.scripts()):
         return True
     return isinstance(step.way, HttpWay) and bool(step.way.health)
 
 
 def compiled(step: StepDef) -> Checkup:
-    """Whether all scripts of a step can be read here."""
+    """Check whether all scripts of a step compile here."""
     for place, script, names in step.scripts():
         why = GOAL_LANGUAGES.script(script, names)
         if why is not None:
@@ -47,7 +47,7 @@ def compiled(step: StepDef) -> Checkup:
 
 
 class StepKeeper:
-    """Learns the steps of the store and looks after the health of all."""
+    """Learns the steps in the store and checks the health of all steps."""
 
     def __init__(
         self,
@@ -66,22 +66,22 @@ class StepKeeper:
         self._built_in = built_in
         self._retry_until_available = retry
         self.learned = 0
-        """The last change of the store's steps that is known here."""
+        """The number of the last change to the store's steps that is known here."""
         self._busy = False
 
     async def start(self) -> None:
-        """Plan with what the store has. Raises NameTaken, BadStep: the host and the store contradict each other."""
+        """Learn the steps in the store. Raises NameTaken or BadStep if they conflict with those of the host."""
         await self._retry_until_available(self.stored.refresh)
         for fault in self._learn():
             raise fault
 
     async def refresh(self) -> bool:
-        """Plan with what the store has now; whether that is new. What does not fit is left out, and said."""
+        """Learn new steps in the store. Returns whether there were any. Steps that conflict are left out and logged."""
         await self.stored.refresh()
         if self.stored.number == self.learned:
             return False
         for fault in self._learn():
-            log.warning("weft: a step of the store is left out here: %s", fault)
+            log.warning("weft: a step in the store is left out here: %s", fault)
         return True
 
     def _learn(self) -> Sequence[WeftError]:
@@ -89,7 +89,7 @@ class StepKeeper:
         return self._catalogue.learn_steps(self.stored.steps)
 
     async def begin_round(self) -> None:
-        """Look at every step that can be looked at, beside everything else; one round at a time."""
+        """Check every step that can be checked, in the background, one round at a time."""
         steps = [step for step in self._catalogue.planned() if can_be_checked(step)]
         if steps and not self._busy:
             self._busy = True
@@ -99,12 +99,12 @@ class StepKeeper:
         try:
             await self.look(steps)
         except StoreError as error:
-            log.warning("weft: the health of steps could not be noted (%s)", error)
+            log.warning("weft: the health of steps could not be recorded (%s)", error)
         finally:
             self._busy = False
 
     async def look(self, steps: Sequence[StepDef]) -> None:
-        """One round: ask, and note what changed."""
+        """Check all steps once, and record changes."""
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def one(step: StepDef) -> Checkup:

@@ -1,9 +1,9 @@
 """Output streams: chunks are collected from steps and workflows and written in groups.
 
-Everything that is emitted while one write is under way goes into the next. What a step emits is stored before its
-result is reported. What a workflow emits is written after the append that it was emitted in, and once more on replay,
-where the store recognizes it. Memory is bounded: a thread that emits too fast waits, and code on the loop, which cannot
-wait, gets an error.
+Chunks that are emitted during one write go into the next. Chunks from a step are stored before its result is reported.
+Chunks from a workflow are written after the append in which they were emitted, and again on replay, where the store
+ignores them. Memory is bounded: a thread that emits too fast waits, and code on the loop, which cannot wait, gets an
+error.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StreamWriter:
         self._bytes = 0
         self._taken = 0
         self._stored = 0
-        """How many chunks were ever added and written. They are written in order."""
+        """How many chunks were added and written so far. They are written in order."""
         self._writing = False
         self._flushes: list[tuple[int, asyncio.Future[None]]] = []
         self._watchers: list[Emitted] = []

@@ -1,9 +1,9 @@
-"""Tenants: each has runs of its own, and no words for those of others.
+"""Tenants: each has its own runs, and cannot name the runs of others.
 
-All ids of a tenant's runs begin with its name (``@acme/order-7``), in the store and in the log; children inherit it.
-A tenant has a service that puts the name before every id on the way in and takes it away on the way out, so an id of
-another tenant cannot be said at all, and what cannot be said is not found. Blobs, streams and logs are reached through
-a run only. Who has no tenant is the operator of the whole installation, and sees all ids as they are.
+The ids of a tenant's runs begin with the tenant's name (``@acme/order-7``), in the store and in the log; children
+inherit it. The service of a tenant adds this prefix to every id on the way in and removes it on the way out, so a
+tenant cannot express, and never finds, an id of another tenant. Blobs, streams and logs are reached only through a
+run. A caller without a tenant is the operator of the whole installation, and sees full ids.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
 def check_tenant(name: str) -> str:
-    """Refuse a name that could be taken for another. Empty: no tenant. Raises UsageError."""
+    """Check the name of a tenant and return it. Empty: no tenant. Raises UsageError."""
     if name and _NAME.fullmatch(name) is None:
         raise UsageError(
             f"{name[:60]!r} cannot be the name of a tenant.",
@@ -48,17 +48,17 @@ def check_tenant(name: str) -> str:
 
 
 def prefix_of(tenant: str) -> str:
-    """What all ids of a tenant's runs begin with."""
+    """Return the prefix of the ids of a tenant's runs."""
     return f"{TENANT_MARK}{check_tenant(tenant)}/"
 
 
 def service_of(service: RunService, tenant: str) -> RunService:
-    """The way to the runs of a tenant; without one, to all."""
+    """Return the service for the runs of a tenant, or for all runs if there is no tenant."""
     return TenantService(service, tenant) if tenant else service
 
 
 class TenantService(RunService):
-    """A service that knows the runs of one tenant. Ids are those that the tenant itself uses."""
+    """A service for the runs of one tenant. Ids are those that the tenant uses, without the prefix."""
 
     def __init__(self, service: RunService, tenant: str) -> None:
         self._service = service
@@ -66,11 +66,11 @@ class TenantService(RunService):
         super().__init__(_TenantStore(service.store, self.prefix), service.clock, service.ids, service.local)  # type: ignore[arg-type]
 
     def full(self, run_id: str) -> RunId:
-        """The id as the store has it. One that begins so already is left: logs and hints show them like that."""
+        """Return the id with the prefix. An id that already has it is unchanged: logs and hints show full ids."""
         return _full(self.prefix, run_id)
 
     def own(self, run_id: str) -> RunId:
-        """The id as the tenant uses it."""
+        """Return the id without the prefix."""
         return RunId(run_id.removeprefix(self.prefix))
 
     # --- starting and commands: the host knows whole ids only ---------------------------------------------------
@@ -106,7 +106,7 @@ class TenantService(RunService):
 
 
 class _TenantStore:
-    """As much of a store as the service of a tenant needs: nothing in it lists what belongs to others."""
+    """The parts of a store that the service of a tenant needs. None of them lists data of other tenants."""
 
     def __init__(self, store: Store, prefix: str) -> None:
         self.url = "this server"
@@ -139,17 +139,17 @@ class _TenantDirectory:
         return Page([row for row in map(self._seen, page.rows) if row is not None], page.cursor)
 
     async def counts(self) -> Mapping[str, int]:
-        raise NotAllowed("How many runs there are in all is for the operator to know.")
+        raise NotAllowed("Only the operator may count all runs.")
 
     def _seen(self, row: RunRow | None) -> RunRow | None:
-        """The row as the tenant may see it; None if it is not the tenant's."""
+        """Return the row as the tenant sees it; None if it belongs to another tenant."""
         if row is None or not row.id.startswith(self._prefix):
             return None
         return msgspec.structs.replace(row, id=RunId(row.id.removeprefix(self._prefix)))
 
 
 class _TenantLog:
-    """Reads the logs of one tenant's runs; of any other run there is none."""
+    """Reads the logs of one tenant's runs; any other run has none."""
 
     def __init__(self, log: RunLog, directory: Directory) -> None:
         self._log = log

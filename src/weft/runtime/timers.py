@@ -1,7 +1,7 @@
-"""Times to come of the runs in memory: one heap, one wake-up of the loop.
+"""The timers of the runs in memory: one heap, one timer of the loop.
 
-Due times are of the wall clock and may be far away; the loop's own timer is armed for at most a second, so that a jump
-of the wall clock against the monotonic one (a sleeping laptop, a corrected clock) is seen at the next look.
+Due times are in wall-clock time and may be far away. The loop's own timer is armed for at most a second, so that a jump
+of the wall clock (a sleeping laptop, a corrected clock) is noticed at the next check.
 
 Rules: docs/internals/engine.md#rule-16.
 """
@@ -22,7 +22,7 @@ Fire = Callable[[RunUid, EntryId], None]
 
 
 class Timers:
-    """Calls back at or after a wall-clock time, once per (run, entry); arming an entry again replaces its time."""
+    """Calls back at or after a wall-clock time, once per (run, entry). Arming an entry again replaces its time."""
 
     def __init__(self, clock: Clock, fire: Fire, *, look_seconds: float = 1.0) -> None:
         self._clock = clock
@@ -47,7 +47,7 @@ class Timers:
             self._rearm()
 
     def disarm(self, uid: RunUid, entry: EntryId) -> None:
-        """Forget one entry; its place in the heap goes when its time comes, or when the heap is mostly such places."""
+        """Forget one entry. It stays in the heap until it is due, or until most of the heap is forgotten entries."""
         entries = self._due.get(uid)
         if entries is not None and entries.pop(entry, None) is not None:
             self._count -= 1
@@ -61,7 +61,7 @@ class Timers:
         self._thin()
 
     def close(self) -> None:
-        """Fire nothing any more."""
+        """Stop firing timers."""
         if self._armed is not None:
             self._armed.cancel()
         self._armed = None
@@ -96,6 +96,6 @@ class Timers:
                 try:
                     self._fire(uid, entry)
                 except Exception:
-                    # Timers of other runs are due as well; this one is armed again when its run is read again.
+                    # Timers of other runs are due as well; this one is armed again when its run is reloaded.
                     log.exception("weft: a timer of %s could not be fired", uid)
         self._rearm()

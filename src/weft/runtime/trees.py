@@ -1,9 +1,9 @@
-"""How deep and how large a tree of runs may grow, as one host sees it.
+"""Limit the depth and size of trees of runs, as one host sees them.
 
-A host knows the open runs that it started, loaded or saw ending, by their root. What it cannot know (runs of other
-hosts, runs at rest) it asks the store for: once for a tree that began elsewhere, and again whenever a twentieth of the
-limit was started here. So a child start costs a look into memory and no count, and several hosts together exceed the
-limit by a twentieth for each of them, and by what they start while they are counting.
+A host knows the open runs that it started, loaded or saw ending, by their root. It asks the store for the others (runs
+of other hosts, runs that are not in memory): once for a tree that began on another host, and again whenever a twentieth
+of the limit was started here. So starting a child needs no count. Several hosts together can exceed the limit by a
+twentieth for each host, plus the runs that they start while they count.
 
 Rules: docs/internals/engine.md#rule-32.
 """
@@ -23,11 +23,11 @@ from weft.runtime.run.start import STOPPED_TEXT
 from weft.runtime.runs import RunTable
 
 STOPPED = ("cancelling", "rolling_back", "cancelled")
-"""A root like this has told its children to stop, and they have told theirs; all of them are still being told."""
+"""A root in one of these statuses is stopping its tree: each run tells its children to stop."""
 
 
 class TreeLimits(Protocol):
-    """How large a tree may grow."""
+    """The limits of a tree."""
 
     @property
     def tree_depth_max(self) -> int: ...
@@ -44,11 +44,11 @@ class Tree:
     def __init__(self) -> None:
         self.seen: set[str] = set()
         self.unseen = 0
-        """Open runs that this host has not seen, less those that it has not seen ending."""
+        """The number of open runs that this host has not seen, minus those that it has not seen ending."""
         self.counted_at = 0
-        """How many were open when the store was last asked."""
+        """How many runs were open when the store was last asked."""
         self.counted = False
-        """Whether the store was asked, or need not be."""
+        """Whether the store was asked, or need not be asked."""
         self.stopped = False
 
     @property
@@ -57,7 +57,7 @@ class Tree:
 
 
 class Trees:
-    """The trees of the runs of one host."""
+    """The trees that the runs of one host belong to."""
 
     def __init__(
         self,
@@ -77,11 +77,11 @@ class Trees:
     # --- what happens to runs -------------------------------------------------------------------------------------
 
     def opened(self, root: str, uid: str) -> None:
-        """A run below this root was started here."""
+        """Note that a run below this root was started here."""
         self._trees.setdefault(root, Tree()).seen.add(uid)
 
     def loaded(self, state: State) -> None:
-        """A run was loaded here: it is open, and so are the children that it waits for."""
+        """Note that a run was loaded here: it is open, and so are the children that it waits for."""
         found = [child.uid for child in state.children.values()]
         if state.parent is not None:
             found.append(state.uid)
@@ -89,7 +89,7 @@ class Trees:
             self._trees.setdefault(root_of(state), Tree()).seen.update(found)
 
     def closed(self, state: State) -> None:
-        """A run has ended here."""
+        """Note that a run has ended here."""
         tree = self._trees.get(root_of(state)) if self._trees else None
         if tree is None:
             return
@@ -100,7 +100,7 @@ class Trees:
     # --- asking ---------------------------------------------------------------------------------------------------
 
     def check(self, state: State) -> None:
-        """Refuse another child of this run. Raises LimitExceeded, RunCancelled."""
+        """Check whether this run may start another child. Raises LimitExceeded, RunCancelled."""
         settings = self._limits
         root = root_of(state)
         tree = self._tree(root)
@@ -119,7 +119,7 @@ class Trees:
             self._count(root, tree)
 
     async def is_stopped(self, root: str) -> bool:
-        """Whether the run at the root is cancelled or rolls back, also if another host has it."""
+        """Return whether the run at the root is cancelled or rolls back, even if another host owns it."""
         state = self._runs.state_of(RunUid(root))
         if state is not None:
             return _is_stopped(state)
@@ -162,7 +162,7 @@ def _is_stopped(state: State) -> bool:
 
 def _too_deep(state: State, limit: int) -> LimitExceeded:
     return LimitExceeded(
-        f"{state.run_id} is {limit} runs below each other deep; it cannot start another one below it.",
+        f"{state.run_id} is at depth {limit} of its tree, the limit; it cannot start a run below it.",
         hint="Does a workflow start itself without end? App(tree_depth=…) sets the limit.",
         code="limit.tree_depth",
     )

@@ -1,6 +1,6 @@
-"""Work that never waits takes a small share of each turn of the loop, so that others have theirs.
+"""Limit work that never waits to a small share of each turn of the loop, so that other tasks can run.
 
-A store may answer at once: a task that asks it a thousand times then keeps the loop from everybody else.
+A store may answer without waiting. A task that calls it a thousand times would then block the loop.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from weft.runtime.status import HostStatus
 SHARE_SECONDS = 0.002
 TAKEN_UP_AT_ONCE = 32
 FULL_SECONDS = 0.2
-"""With memory full, each of these waits so long before it takes up another one."""
+"""How long each loading task waits between two runs while memory is full."""
 UNCOMMITTED_MAX = 16
-"""With more runs waiting for a commit, children wait: everybody's next commit would have to wait for theirs."""
+"""With more runs than this waiting for a commit, new children are not loaded, so that they do not delay commits."""
 BEHIND_SECONDS = 0.005
 
 
 class Turns:
-    """One share per turn of the loop, for all that such work does."""
+    """Limits the time that such work takes in each turn of the loop."""
 
     def __init__(self, clock: Clock, background: BackgroundTasks) -> None:
         self._clock = clock
@@ -34,8 +34,8 @@ class Turns:
         self._ends: float | None = None
 
     async def share(self) -> None:
-        """Go on at once if something is left of this turn's share, else in a later turn."""
-        while self._is_used_up():  # noqa: ASYNC110 - the next turn is what it waits for
+        """Return at once if time is left in this turn's share, else in a later turn."""
+        while self._is_used_up():  # noqa: ASYNC110 - it waits for the next turn of the loop
             await asyncio.sleep(0)
 
     def _is_used_up(self) -> bool:
@@ -50,10 +50,10 @@ class Turns:
 
 
 class Newborn:
-    """Children that were just committed: they are taken up in the order of their birth.
+    """Children that were just committed. They are loaded in the order of their creation.
 
-    With memory full of runs they wait at rest, for idle runs to leave it. A few are taken up all the same: those in
-    memory may be waiting for just these.
+    While memory is full, they wait until idle runs have left it. A few are loaded nevertheless, because the runs in
+    memory may be waiting for exactly these children.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class Newborn:
         uncommitted: Callable[[], int],
         load: Callable[[RunUid], Awaitable[None]],
     ) -> None:
-        """``uncommitted``: how many runs wait for a commit. ``load`` takes a run that is ours into memory."""
+        """``uncommitted`` returns how many runs wait for a commit. ``load`` loads a run that this host owns."""
         self._host = host
         self._runs = runs
         self._status = status
@@ -81,21 +81,21 @@ class Newborn:
         self._at_work = 0
 
     def adopt(self, child: NewRun) -> None:
-        """Take up a child that was just committed, with its start in its inbox, or leave it to whoever can run it."""
+        """Load a child that was just committed if this host owns it, else let any host that can run it claim it."""
         if child.owner == self._host:
             self.add(child.uid)
         else:
             self._wakeups.wake(RUNS)
 
     def add(self, uid: RunUid) -> None:
-        """Load a run that is ours, when its turn comes."""
+        """Load a run that this host owns, when its turn comes."""
         self.waiting[uid] = None
         self._begin()
 
     def _begin(self) -> None:
         if self._at_work < TAKEN_UP_AT_ONCE:
             self._at_work += 1
-            # A child that cannot be taken up now is found by ``reconcile``.
+            # If loading a child fails, ``reconcile`` finds it later.
             self._background.spawn(self._take_up(), may_fail=True)
 
     async def _take_up(self) -> None:
@@ -104,7 +104,7 @@ class Newborn:
                 if not self._runs.room():
                     self._wakeups.wake(MEMORY)
                     await asyncio.sleep(FULL_SECONDS)
-                while self._uncommitted() > UNCOMMITTED_MAX:  # noqa: ASYNC110 - it is told of no single commit
+                while self._uncommitted() > UNCOMMITTED_MAX:  # noqa: ASYNC110 - there is no event for a single commit
                     await asyncio.sleep(BEHIND_SECONDS)
                 await self._turns.share()
                 if self.waiting:

@@ -1,6 +1,6 @@
-"""Commands to runs that no host has: each is claimed for one append, and released in it.
+"""Carry out commands to runs without a host: each run is claimed for one append, and released in it.
 
-These are runs that are over (retry, requeue, discard), runs that no host has taken up yet (cancel), and runs that no
+These are runs that are over (retry, requeue, discard), runs that no host has claimed yet (cancel), and runs that no
 host can read (resume, cancel with force).
 
 Rules: docs/internals/engine.md#rule-32.
@@ -34,7 +34,7 @@ CHECKED_MAX = 10_000
 
 
 class UnownedRuns:
-    """Carries out commands to runs that no host has."""
+    """Carries out commands to runs without a host."""
 
     def __init__(
         self,
@@ -44,25 +44,25 @@ class UnownedRuns:
         reader: RunReader,
         tell: Callable[[RunId, c.Mailed], Awaitable[None]],
     ) -> None:
-        """``tell`` gives a command to a run, wherever it is."""
+        """``tell`` gives a command to a run on any host."""
         self._store = store
         self._clock = clock
         self._ids = ids
         self._reader = reader
         self._tell = tell
         self._checked: BoundedCache[RunUid, int] = BoundedCache(CHECKED_MAX)
-        """Runs that were looked at, and in which epoch: once in each is enough."""
+        """Runs that were checked, with their epoch: one check per epoch is enough."""
 
     def _claimant(self) -> HostId:
-        """Return a name for one claim. No host has it, so a claim that is left behind is that of a dead one."""
+        """Return a host name for one claim. No living host has it, so other hosts can take over the claim."""
         return HostId(f"client-{self._ids.new()}")
 
     # --- runs that are over ---------------------------------------------------------------------------------------
 
     async def reopen(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
-        """Change a run that is over or held. The append claims it, and leaves it to whichever host takes it up.
+        """Change a run that is over or held. The append claims the run, and leaves it for any host to claim.
 
-        What is decided holds for this epoch and this event only; the store refuses the append if either has changed.
+        The decision is valid only for this epoch and event number; the store refuses the append if either has changed.
         """
         machine = await self._reader.machine(row)
         now = Millis(max(self._clock.now_ms(), machine.state.at))
@@ -83,12 +83,12 @@ class UnownedRuns:
         )
         (outcome,) = await self._store.log.commit([append], self._claimant())
         if outcome is not Outcome.ACCEPTED:
-            raise Refused(f"{row.id} is being tried again by somebody else.")
+            raise Refused(f"{row.id} is already being retried by another process.")
 
-    # --- runs that no host has taken up ---------------------------------------------------------------------------
+    # --- runs that no host has claimed ----------------------------------------------------------------------------
 
     async def cancel_pending(self, row: RunRow, reason: str) -> bool:
-        """End a run that nobody has taken up, without a host. False: a host has it by now."""
+        """End a run that no host has claimed. False: a host has claimed it meanwhile."""
         if row.owner is not None:
             return False
         host = self._claimant()
@@ -96,7 +96,7 @@ class UnownedRuns:
             return False
         while True:
             loaded = await self._store.log.load(row.uid, fold=FOLD)
-            # This claim belongs to nobody who lives, so a host may have taken the run up in between.
+            # This claim belongs to no living host, so a host may have taken over the run meanwhile.
             if loaded is None or loaded.row.owner != host:
                 return False
             now = Millis(max(self._clock.now_ms(), row.updated_at))
@@ -108,7 +108,7 @@ class UnownedRuns:
     # --- runs that cannot be read ---------------------------------------------------------------------------------
 
     async def problem(self, row: RunRow) -> RunUnreadable | None:
-        """Return why nobody could act on a command to this run. One that a host has loaded can be read."""
+        """Return why the run cannot be read, so that no host could act on a command to it; None if it can be read."""
         if row.fault is None and self._checked.get(row.uid) == row.epoch:
             return None
         if row.fault is None and row.owner is not None:
@@ -122,8 +122,8 @@ class UnownedRuns:
     async def settle_unreadable(self, row: RunRow, command: c.Mailed) -> bool:
         """Return whether a command to a run that cannot be read was carried out here.
 
-        Two are: ``resume`` looks again, and ``cancel --force`` ends the run by its row alone. Raises RunUnreadable for
-        all others, for nobody could act on them.
+        Two commands are: ``resume`` tries to read the run again, and ``cancel --force`` ends it by its row alone.
+        Raises RunUnreadable for all other commands, because no host could act on them.
         """
         problem = await self.problem(row)
         if problem is None:
@@ -138,18 +138,18 @@ class UnownedRuns:
         return True
 
     async def _look_again(self, row: RunRow) -> str:
-        """Let a run with a fault go on if it can be read now: its status. Raises RunUnreadable."""
+        """Let a run with a fault continue if it can be read now. Returns its status. Raises RunUnreadable."""
         machine = await self._reader.machine(row)
         status = machine.state.status if row.seq else PENDING
-        # The claim belongs to nobody who lives, so a host takes the run over as that of a dead one.
+        # The claim belongs to no living host, so a host takes over the run as one of a dead host.
         host = self._claimant()
         await self._store.log.claim([row.uid], host, expected={row.uid: row.epoch})
         await self._store.log.mark_fault(row.uid, None, status=status)
         return status
 
     async def _end_by_row(self, row: RunRow, reason: str, why: str) -> None:
-        """Cancel a run that cannot be read. Nothing is undone; child runs are told to stop, and its parent is told."""
-        # Also keeps hosts from taking it up meanwhile.
+        """Cancel a run that cannot be read. Nothing is undone. Children are told to stop, and the parent is told."""
+        # Also keeps hosts from claiming it meanwhile.
         await self._store.log.mark_fault(row.uid, row.fault or why)
         host = self._claimant()
         while True:
@@ -183,7 +183,7 @@ class UnownedRuns:
         )
 
     async def _place_in_parent(self, row: RunRow) -> int:
-        """Where the parent waits for this run; 0: nobody waits."""
+        """Return the entry of the parent that waits for this run; 0 if there is none."""
         parent = await self._store.directory.row(row.parent) if row.parent is not None else None
         if parent is None or parent.ended_at is not None:
             return 0
@@ -210,7 +210,7 @@ class UnownedRuns:
 
 
 def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, now: Millis) -> Sequence[e.AnyEvent]:
-    """Decide whether a run can be tried again. Raises Refused."""
+    """Decide the events of a retry. Raises Refused if the run cannot be retried."""
     decided = machine.decide(command, Env(now=now, check=check_schema))
     if not decided:
         raise Refused(
@@ -220,7 +220,7 @@ def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, now: Millis) 
 
 
 def _end_of_pending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> Append:
-    """The whole log of a run that was cancelled before it began; its parent is told."""
+    """Make the append with the whole log of a run that was cancelled before it began. Its parent is told."""
     machine = CodeMachine.fresh(row.uid)
     commands = [(c.decode(piece.body), piece) for piece in inbox]
     start = next(command for command, _ in commands if isinstance(command, c.StartRun))

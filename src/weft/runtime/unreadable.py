@@ -1,7 +1,6 @@
-"""Runs of which something stored cannot be read: how that is told.
+"""Errors about runs whose stored data cannot be read.
 
-A host that meets one marks the run's row with a fault. Whoever asks about a run without a host finds the damage by
-reading.
+A host that finds such a run marks its row with a fault. For a run without a host, the damage is found when it is read.
 """
 
 from __future__ import annotations
@@ -14,11 +13,11 @@ from weft.core.ids import Seq
 from weft.errors import Corrupt, RunUnreadable
 from weft.ports.store import RunLog, RunRow, StoredEvent
 
-NOT_UNDONE = "What is stored of it cannot be read, so nothing that it did was undone."
+NOT_UNDONE = "Its stored data cannot be read, so nothing that it did was undone."
 
 
 def unreadable(row: RunRow, why: str) -> RunUnreadable:
-    """The error about a run, with what can be done about it."""
+    """Make the error about a run, with a hint on what to do."""
     hint = "Restore the store from a backup."
     if row.ended_at is None:
         hint = (
@@ -29,7 +28,7 @@ def unreadable(row: RunRow, why: str) -> RunUnreadable:
 
 
 def definition_gone(row: RunRow) -> RunUnreadable:
-    """The error about a graph run whose graph is not in the store any more."""
+    """Make the error about a run whose graph is no longer in the store."""
     waits = f"version {row.version} of {row.workflow}, which is not in the store"
     hint = "Run the program that registers this version, or: weft serve app.py. That stores it again."
     if row.ended_at is None:
@@ -40,7 +39,7 @@ def definition_gone(row: RunRow) -> RunUnreadable:
 
 @contextlib.contextmanager
 def reading(row: RunRow) -> Iterator[None]:
-    """Name the run in the error about something of it that cannot be read."""
+    """Turn a Corrupt error in the block into an error that names the run."""
     try:
         yield
     except RunUnreadable:
@@ -52,7 +51,7 @@ def reading(row: RunRow) -> Iterator[None]:
 async def readable(
     log: RunLog, row: RunRow, *, after: int, limit: int
 ) -> tuple[Sequence[StoredEvent], RunUnreadable | None]:
-    """Return a page of the log as far as it can be read, and what is wrong with the event after that."""
+    """Return a page of the log as far as it can be read, and the error about the next event, if there is one."""
     problem: RunUnreadable | None = None
     try:
         page = list(await log.events(row.uid, after=Seq(after), limit=limit))

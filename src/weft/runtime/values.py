@@ -1,7 +1,6 @@
-"""Values of runs: small ones stand in the log, large ones are blobs that the log refers to.
+"""Values of runs: small values are in the log, large ones are blobs that the log refers to.
 
-One store of values for a host: it keeps and loads them, and has the blobs and the opened inputs that runs in memory are
-about to need.
+A host has one store of values. It keeps and loads them, and caches blobs and decoded inputs for the runs in memory.
 """
 
 from __future__ import annotations
@@ -18,27 +17,27 @@ from weft.core import values
 from weft.core.run.composites import size_of
 
 OPENED_BYTES_MIN = 1024
-"""Opening a smaller value again costs less than remembering it."""
+"""Decoding a smaller value again costs less than caching it."""
 
 
 def blob_cache(bytes_max: int) -> BoundedCache[str, bytes]:
-    """Make a cache of blobs by digest. Content never changes, so an entry is right or absent."""
+    """Make a cache of blobs by digest. Content never changes, so entries never become outdated."""
     return BoundedCache(bytes_max, len)
 
 
 class OpenedValues:
     """Decoded inputs of runs, bounded by the bytes of their JSON.
 
-    A large input is not decoded again for every token that reads it. Readers must not change what they are given.
+    A large input is not decoded again for every token that reads it. Readers must not change the decoded value.
     """
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._known: BoundedCache[int, tuple[Raw, Any, int]] = BoundedCache(bytes_max, itemgetter(2))
-        """By identity; the raw value is kept beside the decoded one, so that nothing else can have its identity."""
+        """By identity of the raw value, which is kept too, so that no other object can get the same identity."""
 
     def recall(self, raw: Raw, read: Callable[[], Any]) -> Any:
-        """Return the decoded value, remembered or read now."""
+        """Return the decoded value, from the cache or from ``read``."""
         known = self._known.get(id(raw))
         if known is not None:
             return known[1]
@@ -57,13 +56,13 @@ class ValueStore:
         get: Callable[[str], Awaitable[bytes]],
         cache: BoundedCache[str, bytes] | None = None,
     ) -> None:
-        """``put`` and ``get`` are those of the blobs, as patient with the store as the caller is."""
+        """``put`` and ``get`` store and load blobs, with the caller's own policy for retries."""
         self.put = put
         self._get = get
         self._cache = cache
 
     async def keep(self, raw: bytes) -> bytes:
-        """Return a value for the log: itself, or a reference to a blob that is durable now."""
+        """Return a value for the log: the value itself, or a reference to a blob that is durable now."""
         sealed = values.small(raw)
         if sealed is not None:
             return sealed
@@ -73,14 +72,14 @@ class ValueStore:
         return values.ref_for(digest, len(raw))
 
     def hold(self, raw: bytes) -> tuple[str, bytes]:
-        """Keep a large value in memory; returns its digest and the reference to it. The caller puts the blob later."""
+        """Cache a large value and return its digest and the reference to it. The caller puts the blob later."""
         digest = hashlib.sha256(raw).hexdigest()
         if self._cache is not None:
             self._cache.put(digest, raw)
         return digest, values.ref_for(digest, len(raw))
 
     async def load(self, raw: bytes) -> bytes:
-        """Return the JSON that a value in the log stands for."""
+        """Return the JSON of a value in the log: the value itself, or the blob that it refers to."""
         plain = values.plain(raw)
         if plain is not None:
             return plain

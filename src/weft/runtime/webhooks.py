@@ -1,7 +1,7 @@
-"""Answers that come later: a signed webhook becomes the answer of the work item or node that it is for.
+"""Answers that come later: a signed webhook becomes the answer to the work item or node that it is for.
 
-Who may answer is proved by the signature alone, and only for the call that the token names. An answer that comes twice,
-or after the item was over, decides nothing and is taken like the first one.
+The signature alone authorizes an answer, and only to the call that the token names. An answer that comes twice, or
+after the item has ended, is accepted like the first one and changes nothing.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from weft.steps.http.webhooks import Receipt, Webhooks
 
 
 class Arrived(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook as it came: the end of its address, its body, and what proves it."""
+    """A received webhook: the token from its URL, its body, and its signature."""
 
     token: str
     body: bytes
     signature: str
     key: str = ""
-    """The one in its address."""
+    """The key in its URL."""
     content_type: str = "application/json"
 
 
 async def take_webhook(service: RunService, webhooks: Webhooks, arrived: Arrived) -> str:
-    """Give a work item the answer that came for it; the id of its run. Durable when it returns.
+    """Deliver an answer to its work item. Returns the id of the run. The answer is durable when this returns.
 
     Raises:
-        NotAllowed: the token or the signature is not ours, is too old, or is for another run.
-        NotAnAnswer: the body is no answer; the item stays open.
+        NotAllowed: the token or the signature is invalid, too old, or for another run.
+        NotAnAnswer: the body is not an answer; the item stays open.
     """
     now_s = service.clock.now_ms() // 1000
     receipt = webhooks.open(arrived.token, arrived.body, arrived.signature, now_s=now_s, key=arrived.key)
@@ -50,13 +50,13 @@ async def take_webhook(service: RunService, webhooks: Webhooks, arrived: Arrived
         raise NotAllowed("The webhook is for another run.", hint="Answer with the address that came with the call.")
     output, failure = await _read(service, receipt, arrived)
     command = c.AnswerWork(task=EntryId(receipt.task), output=output, failure=failure, attempt=receipt.attempt)
-    with contextlib.suppress(RunFinished):  # it came too late, and changes nothing
+    with contextlib.suppress(RunFinished):  # a late answer changes nothing
         await service.tell(row.id, command)
     return row.id
 
 
 async def _read(service: RunService, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Failure | None]:
-    """The outputs, or with what the far side failed."""
+    """Return the outputs, or the failure that the callee reported."""
     what = f"the webhook of {receipt.step}"
     try:
         outputs = read_outputs(arrived.body, arrived.content_type, what=what, bare=receipt.bare)

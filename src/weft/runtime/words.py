@@ -1,7 +1,7 @@
-"""Words of a command line as values: ``n=3`` is a number where one is wanted, ``order_id=17`` is text where text is.
+"""Convert words from a command line to values: ``n=3`` is a number if ``n`` is one, ``order_id=17`` text if it is text.
 
-A word that is JSON is taken as JSON if the declared type accepts that; else it is the text that was typed. Whoever
-knows the workflow reads them: the command line with ``--app``, else the host that takes the run up.
+A word that is JSON is read as JSON if the declared type accepts the value, else it is text. Reading needs the workflow:
+the command line reads words with ``--app``, else the host that claims the run does.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from weft.steps.codec import Codec
 from weft.steps.signature import Signature
 
 Read = Callable[[str, str], Any]
-"""The value of an argument: its name and the word that was typed."""
+"""Returns the value of an argument for its name and the word that was typed."""
 
 
 def plain(text: str) -> Any:
-    """JSON where it is JSON, else the text."""
+    """Return the word as JSON if it is JSON, else as text."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeEncodeError):
@@ -30,26 +30,26 @@ def plain(text: str) -> Any:
 
 
 def by_signature(signature: Signature) -> Read:
-    """Words as the parameters of a function say."""
+    """Return a reader of words by the types of a function's parameters."""
     codecs = {parameter.name: parameter.codec for parameter in signature.parameters}
     return lambda key, text: fitting(text, codecs[key]) if key in codecs else plain(text)
 
 
 def by_schema(schema: Mapping[str, Any] | None) -> Read:
-    """Words as the input schema of a graph says."""
+    """Return a reader of words by the input schema of a graph."""
     whole = schema or {}
     shared = {name: whole[name] for name in ("$defs", "definitions") if name in whole}
 
     def read(key: str, text: str) -> Any:
         declared = (whole.get("properties") or {}).get(key)
-        # A reference in a field is one into the whole schema.
+        # References in a field refer to the whole schema.
         return by_type({**declared, **shared} if shared and isinstance(declared, dict) else declared)(text)
 
     return read
 
 
 def by_type(declared: Type) -> Callable[[str], Any]:
-    """A word as the type of a fact or a field says."""
+    """Return a reader of words by the type of a fact or a field."""
 
     def fits(raw: bytes) -> bool:
         return misfit(declared, msgspec.json.decode(raw), raw, check_schema) is None
@@ -63,7 +63,7 @@ def _is_text(declared: Type) -> bool:
 
 
 def fitting(text: str, codec: Codec[Any]) -> Any:
-    """A word as the type of a parameter says."""
+    """Read a word by the type of a parameter."""
 
     def fits(raw: bytes) -> bool:
         try:
@@ -76,7 +76,7 @@ def fitting(text: str, codec: Codec[Any]) -> Any:
 
 
 def _reading(text: str, fits: Callable[[bytes], bool]) -> Any:
-    """The reading of a word that its type accepts; the check of the start says what is wrong if there is none."""
+    """Read a word as JSON or as text, whichever its type accepts. If it accepts neither, the start is refused later."""
     value = plain(text)
     if value == text or fits(msgspec.json.encode(value)) or not fits(msgspec.json.encode(text)):
         return value
@@ -84,20 +84,20 @@ def _reading(text: str, fits: Callable[[bytes], bool]) -> Any:
 
 
 def read_words(raw: bytes, words: Sequence[str], read: Read) -> bytes:
-    """An input, with the arguments that are words read."""
+    """Return an input with its words replaced by their values."""
     named = msgspec.json.decode(raw)
     return msgspec.json.encode({name: read(name, each) if name in words else each for name, each in named.items()})
 
 
 def read_alike(raw: bytes, words: Sequence[str], other: bytes) -> bytes:
-    """An input with each word read as JSON where the other input has that value, else as text."""
+    """Return an input with each word read as JSON if the other input has that value, else as text."""
     if not words:
         return raw
     there = msgspec.json.decode(other)
 
     def read(name: str, text: str) -> Any:
         value = plain(text)
-        # As JSON: Python would take true for 1.
+        # Compare as JSON: in Python, True equals 1.
         return value if name in there and msgspec.json.encode(there[name]) == msgspec.json.encode(value) else text
 
     return read_words(raw, words, read)

@@ -1,1 +1,1 @@
-"""What a host does in the background, again and again: one file for each duty, and one scheduler for all."""
+"""The recurring background duties of a host: one file for each duty, and one scheduler for all."""

@@ -7,7 +7,7 @@ from weft.runtime.runs import RunTable
 
 
 class EndsDuty:
-    """Looks up the runs whose end somebody here waits for."""
+    """Checks whether runs have ended that callers in this process wait for."""
 
     def __init__(self, runs: RunTable, directory: Directory) -> None:
         self._runs = runs

@@ -1,8 +1,8 @@
-"""Says that this host lives, apart from whatever else it does.
+"""Send heartbeats: tell the store at intervals that this host is alive.
 
-On a thread and a connection of its own, so that neither a slow round of duties nor a busy loop makes a host look dead.
-But a host whose loop stands still is of no use to its runs: when the loop has not turned for half a lease, the beat
-stops on purpose, and others take over.
+Heartbeats have their own thread and connection, so that neither a slow round of duties nor a busy loop makes a host
+look dead. But a host whose loop is blocked cannot serve its runs: when the loop has not turned for half a lease, the
+heartbeat stops on purpose, and other hosts take over.
 
 Rules: docs/internals/engine.md#rule-6.
 """
@@ -34,12 +34,12 @@ Beat = Callable[[HostId], Awaitable[None]]
 
 BEATS_PER_LEASE = 3
 TRIES_PER_LEASE = 25
-"""As often it tries to reach a store that does not answer: after a restart others must hear of it soon."""
+"""Attempts while the store does not answer: after its restart, other hosts must soon hear of this one."""
 TURNS_PER_LEASE = 8
 
 
 class Heartbeat:
-    """Tells the store again and again that this host lives."""
+    """Tells the store at intervals that this host is alive."""
 
     def __init__(
         self, hosts: Hosts, host: HostId, clock: Clock, worker: StepWorker, *, settings: Settings, failed: Failed
@@ -53,7 +53,7 @@ class Heartbeat:
         self._lease_seconds = settings.lease_seconds
         self._turned_at = 0.0
         self.stalls = 0
-        """How often the loop stood still for half a lease. What was known before may have changed since."""
+        """How often the loop was blocked for half a lease. Knowledge from before a stall may be outdated."""
         self._turning: asyncio.TimerHandle | None = None
         self._loop = BackgroundLoop("the heartbeat", self._run, failed)
         self._apart: _Apart | None = None
@@ -72,7 +72,7 @@ class Heartbeat:
         self._apart = _Apart(self._beat_apart, partial(_report, loop, self._failed))
 
     async def stop(self) -> None:
-        """The last beat was."""
+        """Send no more heartbeats."""
         if self._turning is not None:
             self._turning.cancel()
             self._turning = None
@@ -82,17 +82,17 @@ class Heartbeat:
         await self._loop.stop()
 
     def is_turning(self) -> bool:
-        """Whether the loop has turned within half a lease."""
+        """Return whether the loop has turned within half a lease."""
         return self._clock.monotonic() - self._turned_at < self._lease_seconds / 2
 
     def is_doubtful(self, stalls: int) -> bool:
-        """Whether the loop has stood still since there were so many stalls, so that others may have taken over."""
+        """Return whether the loop was blocked since ``stalls`` was read, so that other hosts may have taken over."""
         return self._apart is not None and (stalls != self.stalls or not self.is_turning())
 
     def _turn(self) -> None:
         now = self._clock.monotonic()
         if self._turning is not None and now - self._turned_at >= self._lease_seconds / 2:
-            log.warning("weft: this host stood still for %.1f s; others may have taken over", now - self._turned_at)
+            log.warning("weft: this host was blocked for %.1f s; others may have taken over", now - self._turned_at)
             self.stalls += 1
         self._turned_at = now
         self._turning = asyncio.get_running_loop().call_later(self._lease_seconds / TURNS_PER_LEASE, self._turn)
@@ -115,7 +115,7 @@ class Heartbeat:
             await heart.close()
 
     def _warn_of_blocking(self) -> None:
-        """Name the code that keeps the loop from turning, again with growing gaps. Called on the heart's thread."""
+        """Log which code blocks the loop, at growing intervals. Called on the heartbeat thread."""
         seconds = self._clock.monotonic() - self._turned_at
         if self._warned_for != self._turned_at:
             self._warned_for, self._warn_after = self._turned_at, 0.0
@@ -127,8 +127,8 @@ class Heartbeat:
         flight = next((one for one in self._worker.begun() if one.running is running), None)
         if run:
             log.warning(
-                "weft: the workflow code of %s has blocked the event loop for %.1f s%s: nothing else goes on in this "
-                "host, and other hosts may take the run over and stand still too. Computing and I/O belong in a step. "
+                "weft: the workflow code of %s has blocked the event loop for %.1f s%s: nothing else runs in this "
+                "host, and other hosts may take over the run and block too. Computing and I/O belong in a step. "
                 "To end the run: weft cancel %s --force",
                 run,
                 seconds,
@@ -148,13 +148,13 @@ class Heartbeat:
             log.warning("weft: the event loop of this host has been blocked for %.1f s%s", seconds, line)
 
     async def _beat(self, beat: Beat) -> bool:
-        """Whether the store has it."""
+        """Send one heartbeat. Returns whether the store confirmed it."""
         try:
             await beat(self._host)
         except StoreError as error:
             log.debug("weft: a heartbeat got no answer (%s)", error)
         except Exception:
-            # Whatever it was: a host that no longer says that it lives would lose every run it has.
+            # Continue after any error: a host without heartbeats would lose all its runs.
             log.exception("weft: a heartbeat failed")
         else:
             return True
@@ -162,7 +162,7 @@ class Heartbeat:
 
 
 def _where_it_stands(thread: int) -> tuple[str, str]:
-    """The run whose code this thread is in, if any, and the innermost line of the user: " at app.py:12"."""
+    """Return the run whose code this thread executes, if any, and the innermost user line: " at app.py:12"."""
     line = ""
     frame = sys._current_frames().get(thread)  # noqa: SLF001 - the only way to look at another thread
     while frame is not None:
@@ -180,7 +180,7 @@ def _report(loop: asyncio.AbstractEventLoop, failed: Failed, error: BaseExceptio
 
 
 class _Apart:
-    """A thread with a loop of its own, for one coroutine."""
+    """A thread with its own event loop, for one coroutine."""
 
     def __init__(self, body: Callable[[], Awaitable[None]], failed: Callable[[BaseException], None]) -> None:
         self._body = body
@@ -188,18 +188,18 @@ class _Apart:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._started = threading.Event()
-        # A daemon: an engine that nobody stopped must not keep its process from ending.
+        # A daemon: an engine that was not stopped must not keep its process from ending.
         self._thread = threading.Thread(target=self._serve, name="weft-heart", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End it. Blocks until its connection is closed."""
+        """Stop the thread. Blocks until its connection is closed."""
         self._started.wait()
         if self._loop is not None and self._task is not None:
             try:
                 self._loop.call_soon_threadsafe(self._task.cancel)
             except RuntimeError:
-                # It has ended by itself.
+                # The thread has already ended.
                 return
         self._thread.join()
 
@@ -209,7 +209,7 @@ class _Apart:
                 runner.run(self._main())
             except asyncio.CancelledError:
                 return
-            except BaseException as error:  # noqa: BLE001 - without a heartbeat the host would lose every run it has
+            except BaseException as error:  # noqa: BLE001 - without a heartbeat the host would lose all its runs
                 self._failed(error)
             finally:
                 self._started.set()

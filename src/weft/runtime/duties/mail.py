@@ -15,7 +15,7 @@ MAIL_PER_ROUND = 1_000
 
 
 class MailDuty:
-    """Gives runs the mail that was sent to them, and loads those that are not in memory."""
+    """Delivers mail to the runs of this host, and loads runs with mail that are not in memory."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class MailDuty:
         load: Callable[[RunUid], Awaitable[None]],
         read_mail: Callable[[Actor], Awaitable[None]],
     ) -> None:
-        """``load`` takes a run that is ours into memory. ``read_mail`` puts an inbox into a mailbox."""
+        """``load`` loads a run that this host owns. ``read_mail`` copies a run's inbox into its mailbox."""
         self._runs = runs
         self._directory = directory
         self._host = host
@@ -41,10 +41,10 @@ class MailDuty:
         self._load = load
         self._read_mail = read_mail
         self._passed_over = False
-        """Whether there was mail for a run that was just being loaded or released."""
+        """Whether there was mail for a run that was being loaded or released."""
 
     def on_loaded(self) -> None:
-        """Look again at mail that was passed over: a run has been loaded."""
+        """Check mail that was skipped again, because a run has been loaded."""
         if self._passed_over:
             self._passed_over = False
             self._wakeups.wake(MAIL)

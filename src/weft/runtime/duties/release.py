@@ -1,4 +1,4 @@
-"""Keep memory within its limit: runs that were idle for long leave it."""
+"""Keep memory within its limit by releasing runs that have been idle for long."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RELEASES_PER_ROUND = 500
 
 
 class ReleaseDuty:
-    """Releases idle runs. Above the limit, those that were idle longest leave at once."""
+    """Releases idle runs. Above the limit, the runs that have been idle longest leave at once."""
 
     def __init__(
         self,
@@ -26,7 +26,7 @@ class ReleaseDuty:
         idle_seconds: float,
         wanted: Callable[[], int],
     ) -> None:
-        """``wanted``: how many runs wait for room in memory."""
+        """``wanted`` returns how many runs wait for room in memory."""
         self._runs = runs
         self._releaser = releaser
         self._clock = clock

@@ -1,8 +1,8 @@
 """Run the duties of a host: each at its interval, and at once when something wakes it.
 
-Polling is the truth, and a wake-up only makes it sooner. A wake-up names what happened (``MAIL``, ``RUNS``, ``TASKS``),
-so that only the duties that look after it run. What other processes wrote is found by asking the store whether anything
-changed (``STORE``).
+Polling alone is sufficient; a wake-up only makes a duty run sooner. A wake-up has a reason (``MAIL``, ``RUNS``,
+``TASKS``), so that only the duties for this reason run. Writes of other processes are found by asking the store whether
+anything changed (``STORE``).
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ FAILED_SECONDS = 0.5
 
 
 class Wakeups:
-    """What happened since the duties last ran."""
+    """The reasons to run duties that came up since they last ran."""
 
     def __init__(self) -> None:
-        # From the beginning: what is noticed while the host starts must be looked at too.
+        # Reasons that come up while the host starts must not be lost.
         self._woken: set[str] = set()
         self._event = asyncio.Event()
 
     def wake(self, *reasons: str) -> None:
-        """Run the duties that look after this now."""
+        """Run the duties for these reasons now."""
         self._woken.update(reasons)
         self._event.set()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for a wake-up, at most that long."""
+        """Wait for a wake-up, at most this long."""
         try:
             async with asyncio.timeout(seconds):
                 await self._event.wait()
@@ -55,7 +55,7 @@ class Wakeups:
             return
 
     def take(self) -> set[str]:
-        """Return what happened, and forget it."""
+        """Return all reasons and clear them."""
         self._event.clear()
         woken, self._woken = self._woken, set()
         return woken
@@ -63,7 +63,7 @@ class Wakeups:
 
 @dataclass(frozen=True, slots=True)
 class Duty:
-    """One thing that a host does in the background."""
+    """One recurring task of a host."""
 
     name: str
     every: float
@@ -71,11 +71,11 @@ class Duty:
     wakes_on: frozenset[str]
     run: Callable[[], Awaitable[object]]
     is_due: Callable[[], bool] = lambda: False
-    """Whether it must run now, whatever the time."""
+    """Whether the duty must run now, whatever the time."""
 
 
 class Scheduler:
-    """Runs the duties in the order of their table."""
+    """Runs the duties in the order of the table."""
 
     def __init__(
         self,
@@ -88,7 +88,7 @@ class Scheduler:
         complaints: Complaints,
         failed: Failed,
     ) -> None:
-        """``changed``: whether another process wrote. ``pause``: seconds until the next round."""
+        """``changed`` returns whether another process wrote, ``pause`` the seconds until the next round."""
         self._duties = duties
         self._wakeups = wakeups
         self._changed = changed
@@ -110,7 +110,7 @@ class Scheduler:
             await self.run_round(self._wakeups.take())
 
     async def run_round(self, woken: Collection[str]) -> None:
-        """Run every duty whose time has come, or that something woke."""
+        """Run every duty that is due or was woken."""
         left: list[Duty] = []
         try:
             reasons = set(woken)
@@ -140,6 +140,6 @@ class Scheduler:
         except StoreError:
             raise
         except Exception:
-            # A host that no longer hears of mail would let its runs wait for ever: the others go on.
+            # The other duties must continue: without them, runs would wait for their mail for ever.
             log.exception("weft: the duty %s failed", duty.name)
             await asyncio.sleep(FAILED_SECONDS)

@@ -15,7 +15,7 @@ from weft.runtime.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What the duties are made of."""
+    """The parts of the host that the duties use."""
 
     mail: MailDuty
     ends: EndsDuty

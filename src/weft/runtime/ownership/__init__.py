@@ -1,1 +1,1 @@
-"""Which runs this host owns: how they come into its memory, and how they leave it."""
+"""Ownership of runs: claim them, load them into memory, reload and release them."""

@@ -1,4 +1,4 @@
-"""Begin a run in memory here: it decides its first steps before it is durable, and nobody hears of it until it is."""
+"""Begin a run in memory: it decides its first steps before it is durable, and has no effects until then."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RunStarter:
         self._new_machine = new_machine
 
     async def begin(self, start: c.StartRun, uid: RunUid | None = None) -> RunUid:
-        """Make a run and take its first steps; returns when it is durable. Raises IdTaken."""
+        """Create a run and decide its first steps. Returns when the run is durable. Raises IdTaken."""
         run_id = RunId(start.run_id)
         if run_id in self._runs.by_id:
             raise taken(run_id)

@@ -1,6 +1,6 @@
-"""Claim runs that nobody works on: their owner is gone, their time has come, or there is mail for them.
+"""Claim runs that have something to do and no living owner: their owner is gone, they are due, or they have mail.
 
-A claim raises the epoch of a run, which ends every earlier owner. Then the run is loaded.
+A claim raises the epoch of a run, which fences every earlier owner. Then the run is loaded.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from weft.runtime.turns import Newborn, Turns
 CLAIMS_PER_SCAN = 500
 LOADS_PER_TURN = 50
 SHARE_MIN = 20
-"""So few runs are not worth sharing."""
+"""This few runs are not worth sharing between hosts."""
 UNCLAIMED = Epoch(0)
 """The epoch of a run that was created for no host."""
 
 
 class Claims:
-    """Finds runs that this host should have, and takes them."""
+    """Finds runs that this host should own, and claims them."""
 
     def __init__(
         self,
@@ -70,37 +70,37 @@ class Claims:
         self._reload = reload
         self._claiming: set[RunUid] = set()
         self._dead: Sequence[HostId] = ()
-        """Hosts that were gone when this host last looked."""
+        """Hosts that were gone at the last check."""
         self.wake_at: Millis | None = None
-        """When time alone next makes a run claimable that nobody has in memory."""
+        """When the next run without a living owner becomes due."""
         self.backlog = 0
-        """How many runs were seen that could go on if there were room in memory."""
+        """How many claimable runs were left because memory is full."""
 
     def is_claiming(self, uid: RunUid) -> bool:
-        """Whether this run is being claimed right now."""
+        """Return whether this run is being claimed right now."""
         return uid in self._claiming
 
     def is_run_due(self) -> bool:
-        """Whether the time of a run has come that nobody has in memory."""
+        """Return whether a run without a living owner is due."""
         return self.wake_at is not None and self.wake_at <= self._clock.now_ms()
 
     def on_released(self, wake_at: Millis) -> None:
-        """A run was released that must be claimed again at this time."""
+        """Note that a released run must be claimed again at this time."""
         if self.wake_at is None or wake_at < self.wake_at:
             self.wake_at = wake_at
 
     async def scan(self) -> int:
-        """Look for dead hosts, then claim what nobody works on and this host can run. Returns how many."""
+        """Look for dead hosts, then claim runs without a living owner that this host can run. Returns how many."""
         await self.find_dead()
         return await self.claim_ready()
 
     async def find_dead(self) -> None:
-        """Look which hosts are gone, and take their tasks back."""
+        """Find hosts that are gone, and take back their tasks."""
         self._dead = await self._hosts.dead(monotonic=self._clock.monotonic())
         await self._shared.expire(self._dead)
 
     async def claim_ready(self) -> int:
-        """Claim runs that nobody works on and this host can run. Returns how many."""
+        """Claim runs without a living owner that this host can run. Returns how many."""
         dead = self._dead
         total = 0
         while not self._status.closing:
@@ -119,7 +119,7 @@ class Claims:
         return total
 
     async def _share(self, rows: Sequence[RunRow]) -> Sequence[RunRow]:
-        """What this host takes first of runs that others may be after too: hosts that start together begin apart."""
+        """Return the runs that this host claims first. Hosts get different shares, so that they rarely collide."""
         if len(rows) <= SHARE_MIN:
             return rows
         hosts = len(await self._hosts.living())
@@ -129,13 +129,13 @@ class Claims:
         return apart[: max(SHARE_MIN, -(-len(rows) // hosts))]
 
     async def claim(self, rows: Sequence[RunRow]) -> int:
-        """Claim those of these runs whose log can be read here, and go on with them."""
+        """Claim those of these runs whose log can be read here, and load them. Returns how many."""
         readable = [row for row in rows if row.format <= e.FORMAT]
         died = {row.uid for row in readable if row.owner is not None}
         return await self._claim_and_load({row.uid: row.epoch for row in readable}, died)
 
     async def claim_new(self, uids: Sequence[RunUid]) -> None:
-        """Begin runs before the time until which they were put off, unless somebody has or there is no room."""
+        """Begin delayed runs before their time, unless another host has claimed them or there is no room."""
         room = self._runs.room()
         await self._claim_and_load(dict.fromkeys(uids[:room], UNCLAIMED), ())
 
@@ -150,15 +150,15 @@ class Claims:
                 if row.uid not in self._runs.actors:
                     await self._loader.load_run(row, died=row.uid in died)
                 if i % LOADS_PER_TURN == 0:
-                    await asyncio.sleep(0)  # a store may answer at once, and others have something to do too
+                    await asyncio.sleep(0)  # let other tasks run: a store may answer without waiting
         finally:
             self._claiming.difference_update(epochs)
         return len(claimed)
 
     async def _claim(self, expected: Mapping[RunUid, Epoch]) -> list[RunRow]:
-        """Those that are ours now.
+        """Claim runs and return those that this host owns now.
 
-        A claim without an answer is made again: it went through, or the second one fences it.
+        A claim without an answer is repeated: either the first one succeeded, or the second one fences it.
         """
         asked = 0
 
@@ -176,10 +176,10 @@ class Claims:
         return await self._retry_until_available(claim)
 
     async def reconcile(self) -> None:
-        """Compare what is in memory with what the store says is ours.
+        """Compare the runs in memory with those that this host owns in the store.
 
-        What others took while this host was away leaves memory, so that whoever waits for it here hears of it; what is
-        ours and not in memory, because the answer to a claim was lost for good, is taken up.
+        Runs that other hosts claimed meanwhile leave memory, so that callers who wait for them are told. Runs that this
+        host owns and that are not in memory, because the answer to a claim was lost, are loaded.
         """
         known = list(self._runs.actors.values())
         owned = await self._directory.owned(self._host)

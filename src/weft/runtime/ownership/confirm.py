@@ -1,4 +1,4 @@
-"""Confirm that a task is still ours before its body begins, after this host has stood still."""
+"""Confirm that this host still owns a task before its body begins, after the host was blocked."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ class TaskGuard:
             actor = self._runs.actors.get(flight.uid)
             if row is None or row.owner != self._host or (actor is not None and actor.epoch != row.epoch):
                 self._worker.stop(flight.uid, flight.effect.task)
-        # A flight that was stopped is cancelled at its next wait, which is this one.
+        # A stopped flight is cancelled at its next wait, which is here.
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Set a run aside that cannot be written or read: it stands still for a person, and no other is disturbed."""
+"""Set aside a run that cannot be written or read: it is held for a person, and other runs continue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.steps.failures import text_of
 log = logging.getLogger("weft")
 
 HELD = "held"
-"""The status of a run that stands still until somebody looks after it."""
+"""The status of a run that waits until a person resumes it."""
 
 
 class FaultyRuns:
@@ -29,13 +29,13 @@ class FaultyRuns:
         self._retry_until_available = retry
 
     async def mark(self, uid: RunUid, run_id: str, reason: str) -> None:
-        """Note on the row of a run why it cannot continue."""
+        """Record on the row of a run why it cannot continue."""
         log.error("weft: %s is set aside: %s", run_id, reason)
         await self._retry_until_available(lambda: self._log.mark_fault(uid, reason, status=HELD))
 
     async def set_aside(self, actor: Actor, error: BaseException) -> None:
-        """Take a run out of memory that cannot continue, and answer everybody who waits for it."""
-        reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot go on: {text_of(error)}.")
+        """Remove a run that cannot continue from memory, and answer all callers that wait for it."""
+        reason = error if isinstance(error, WeftError) else Corrupt(f"{actor.id} cannot continue: {text_of(error)}.")
         pending = actor.unanswered()
         self._runs.remove(actor)
         self._worker.stop_all(actor.uid)

@@ -1,7 +1,7 @@
 """Load runs that this host owns: after a claim, after a start, after a commit with an unknown outcome.
 
-The log says what is true. What was open when the last owner died is derived from it, and commands that the log does not
-contain are offered again. Rules: docs/internals/engine.md#rule-3.
+The log is the truth. Work that was open when the last owner died is derived from the log, and commands that the log
+does not contain are given to the run again. Rules: docs/internals/engine.md#rule-3.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from weft.runtime.worker.step_worker import StepWorker
 
 
 class Loader:
-    """Takes runs into memory."""
+    """Loads runs into memory."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Loader:
         retry: RetryUntilAvailable,
         on_loaded: Callable[[], None],
     ) -> None:
-        """``resolve``: what the name of a workflow means here, for a run that was started by name."""
+        """``resolve`` finds the workflow of a run that was started by name."""
         self._log = store.log
         self._directory = store.directory
         self._tasks = store.tasks
@@ -77,13 +77,13 @@ class Loader:
         self._again: dict[RunUid, list[str]] = {}
 
     async def load(self, uid: RunUid) -> None:
-        """Load a run that is ours by the store and not in memory: a new child, or one whose claim got no answer."""
+        """Load a run that this host owns and does not have in memory: a new child, or one whose claim got no answer."""
         row = await self._retry_until_available(lambda: self._directory.row(uid))
         if row is not None and row.owner == self._host and row.ended_at is None and uid not in self._runs.actors:
             await self.load_run(row, died=row.seq > 0)
 
     async def load_run(self, row: RunRow, *, died: bool, pending: Sequence[PendingCommand] = ()) -> Actor | None:
-        """Load a run that is ours and let it continue. ``died``: its tasks were in the hands of a host that is gone."""
+        """Load a run that this host owns and let it continue. ``died``: the host that performed its tasks is gone."""
         callee = await self._resolve(row) if not row.style else None
         style, version = (row.style, row.version) if callee is None else (callee.style, callee.version)
         try:
@@ -96,7 +96,7 @@ class Loader:
         actor.pending = row.status == PENDING
         self._runs.add(actor)
         actor.mailbox.extend(pending)
-        # Before the log: an answer that comes between the two is then in the inbox, and never in neither.
+        # Read before the log: an answer that arrives between the two reads is then found in the inbox.
         rows = await self._retry_until_available(lambda: self._tasks.rows(row.uid)) if row.seq else ()
         try:
             loaded = await self._retry_until_available(lambda: self._log.load(row.uid, fold=FOLD))
@@ -113,7 +113,7 @@ class Loader:
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, Corrupt):
                 raise
-            # Whatever it is, it concerns this run only.
+            # Any error concerns only this run.
             await self._faults.set_aside(actor, error)
             return None
         # Another host claimed it between our claim and the load.
@@ -123,13 +123,13 @@ class Loader:
         return None
 
     async def _is_cut_off(self, loaded: Loaded) -> bool:
-        """Whether this is the start of a run below a root that is cancelled or rolls back."""
+        """Return whether this run is about to start below a root that is cancelled or rolls back."""
         starts = (c.decode(mail.body) for mail in loaded.inbox if mail.id == START_MAIL)
         roots = [start.root for start in starts if isinstance(start, c.StartRun) and start.root]
         return any([await self._trees.is_stopped(root) for root in roots])
 
     async def _fetch_input(self, actor: Actor, loaded: Loaded) -> None:
-        """Nobody has checked the input of a run that was started by name: its first decision needs it."""
+        """Fetch the input of a run that was started by name: its first decision checks it."""
         for mail in loaded.inbox:
             command = c.decode(mail.body)
             raw = bytes(command.input) if isinstance(command, c.StartRun) else b""
@@ -163,13 +163,13 @@ class Loader:
             task = machine.state.tasks[number]
             actor.issue(c.ReportTaskLost(EntryId(number), task.attempt, task.delivery))  # type: ignore[arg-type]
             self._again.setdefault(actor.uid, []).append(call_shown(task.step, bytes(task.input)))
-        # Mail was accepted before anything that was posted here and is not in the log.
+        # Mail comes first: it was accepted before the commands posted here that are not in the log.
         posted = [one for one in actor.mailbox if not one.abandoned]
         actor.mailbox.clear()
         for mail in loaded.inbox:
             actor.post(posted_mail(mail))
         actor.mailbox.extend(posted)
-        # The code hears its past from a callback of the loop: its private loop may not be pumped inside a task.
+        # Replay the code in a callback of the loop: its private loop must not be pumped inside a task.
         asyncio.get_running_loop().call_soon(self._continue, actor, open_effects)
 
     def _continue(self, actor: Actor, open_effects: Sequence[object]) -> None:
@@ -188,19 +188,19 @@ class Loader:
         return self._again.pop(uid, [])
 
     def _lost_tasks(self, actor: Actor) -> list[int]:
-        """Tasks that had been handed out and are in nobody's hands now."""
+        """Return the tasks that were dispatched and that no host performs now."""
         now = actor.now_ms
         return [
             number
             for number, task in actor.machine.state.tasks.items()
-            # By its owner's clock a retry may have begun that is still to come by ours; an undo must know.
+            # By the last owner's clock, a retry may already have begun that is not due by ours; an undo must know.
             if (task.due <= now or task.undo is not None)
             and not self._worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
             and not self._shared.has(actor.uid, number, task.attempt, task.delivery)
         ]
 
     async def read_mail(self, actor: Actor) -> None:
-        """Put what waits in the inbox of a run into its mailbox. If it cannot be read, the run is set aside."""
+        """Copy the inbox of a run into its mailbox. If the inbox cannot be read, set the run aside."""
         try:
             for mail in await self._log.inbox(actor.uid):
                 if actor.ready:

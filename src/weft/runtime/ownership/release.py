@@ -1,4 +1,4 @@
-"""Release runs: they leave memory, and any host may claim them when there is something to do."""
+"""Release runs: they leave memory, and any host may claim them when they have something to do."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SNAPSHOT_BYTES_MIN = 4 * 1024
 
 
 class Releaser:
-    """Takes idle runs out of memory."""
+    """Removes idle runs from memory."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Releaser:
         read_mail: Callable[[Actor], Coroutine[Any, Any, None]],
         on_released: Callable[[Millis], None],
     ) -> None:
-        """``reload`` is for a run whose release failed. ``on_released`` is told when the run must be claimed again."""
+        """``reload`` is for a run whose release failed. ``on_released`` gets the time of a run's next claim."""
         self._runs = runs
         self._log = log
         self._status = status
@@ -56,11 +56,11 @@ class Releaser:
         self._on_released = on_released
 
     def may_leave(self, actor: Actor) -> bool:
-        """Whether a run has nothing to do here."""
+        """Return whether a run has nothing to do here."""
         return actor.is_idle() and not self._worker.is_busy(actor.uid) and not self._shared.is_busy(actor.uid)
 
     async def release(self, actors: Sequence[Actor]) -> None:
-        """Release these runs. One that got something to do meanwhile stays."""
+        """Release these runs. A run that got something to do meanwhile stays."""
         leaving = [actor for actor in actors if self.may_leave(actor)]
         if not leaving:
             return
@@ -70,7 +70,7 @@ class Releaser:
         try:
             outcomes = await self._log.release([self._row(actor) for actor in leaving])
         except StoreError:
-            # Nobody knows whether they are released. A host that stops leaves them to others; another reloads them.
+            # It is unknown whether they are released. A host that stops leaves them to others; otherwise reload them.
             if not self._status.closing:
                 for actor in leaving:
                     self._background.spawn(self._reload(actor, None))
@@ -81,7 +81,7 @@ class Releaser:
                 continue
             actor.ready = True
             actor.schedule()
-            # In the background: a failure for one run must not leave the others of the group half released.
+            # In the background: a failure for one run must not leave other runs in the group half released.
             if outcome is Outcome.MAIL_WAITING:
                 self._background.spawn(self._read_again(actor), actor)
             else:

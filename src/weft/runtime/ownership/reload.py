@@ -1,4 +1,4 @@
-"""Reload runs whose memory may be wrong: a commit was refused, or nobody knows whether it went through.
+"""Reload runs whose memory may be wrong: a commit was refused, or its outcome is unknown.
 
 The run is claimed again, which also fences the commit that was lost; then it is loaded.
 """
@@ -35,7 +35,7 @@ PAUSE_SECONDS_MAX = 2.0
 
 
 class Reloader:
-    """Throws the memory of a run away and loads it again."""
+    """Discards the memory of a run and loads the run again."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Reloader:
         begin: Callable[[c.StartRun, RunUid], Awaitable[object]],
         trouble: Callable[[], StoreError | None],
     ) -> None:
-        """``begin`` starts a run that was never created. ``trouble``: why nothing can be written now."""
+        """``begin`` starts a run that was never created. ``trouble`` returns why nothing can be written now."""
         self._log = store.log
         self._directory = store.directory
         self._host = host
@@ -84,14 +84,14 @@ class Reloader:
         self._background.spawn(self.reload(actor, draft, outcome))
 
     def on_unknown(self, actor: Actor, draft: Draft, error: Exception, guilty: bool) -> None:  # noqa: FBT001
-        """Handle an append that may be in the log. ``guilty``: the store named its data as the reason."""
+        """Handle an append that may be in the log. ``guilty``: the store rejected its data."""
         if guilty:
             self._background.spawn(self._faults.set_aside(actor, error))
         else:
             self._background.spawn(self.reload(actor, draft, None))
 
     async def _refuse_start(self, actor: Actor, draft: Draft) -> None:
-        """The id belongs to another run, or to this very one: then our own earlier start got no answer."""
+        """Refuse a start whose id is taken, unless this run has the id because its earlier start got no answer."""
         row = await self._retry_until_available(lambda: self._directory.row(actor.uid))
         if row is not None:
             await self.reload(actor, draft, None)
@@ -102,7 +102,7 @@ class Reloader:
                 posted.reply(taken(actor.id))
 
     async def reload(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> None:
-        """Throw the run's memory away, read it again, and offer what the log does not contain. ``None``: unknown."""
+        """Discard the run's memory, load it, and repeat commands that the log does not contain. ``None``: unknown."""
         if actor.reloading:
             return
         actor.reloading = True
@@ -115,10 +115,10 @@ class Reloader:
                 if await self._read_again(actor, draft, outcome):
                     return
             except StoreError as error:
-                self._complaints.say("weft: %s cannot be read again yet: %s", actor.id, error)
+                self._complaints.say("weft: %s cannot be reloaded yet: %s", actor.id, error)
             except Exception:
-                # Whatever it was: a run that is not read again would stand still for ever.
-                log.exception("weft: %s could not be read again", actor.id)
+                # Retry after any error: a run that is not reloaded would never continue.
+                log.exception("weft: %s could not be reloaded", actor.id)
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
@@ -149,7 +149,7 @@ class Reloader:
         return True
 
     def _answer_applied(self, actor: Actor, draft: Draft) -> None:
-        """It was durable after all. What it asks of the world is outstanding, except for what lives in other runs."""
+        """Answer the commands of an append that turned out to be durable. Its effects are derived by the reload."""
         actor.in_flight = None
         actor.answer(draft)
         for child in draft.children:
@@ -158,7 +158,7 @@ class Reloader:
             self._wakeups.wake(MAIL, RUNS)
 
     def _start_again(self, actor: Actor) -> bool:
-        """The run was never made: nothing of it exists, so its start is offered again."""
+        """Repeat the start of a run that was never created. Returns True: there is nothing to load."""
         pending = actor.unanswered()
         self._runs.remove(actor)
         start = next((posted for posted in pending if isinstance(posted.command, c.StartRun)), None)
@@ -182,7 +182,7 @@ class Reloader:
             posted.reply(None)
 
     async def _answer_known_keys(self, draft: Draft) -> None:
-        """Another process sent under the same key meanwhile: that command was first, and this one is its echo."""
+        """Answer commands whose key another process used first: the earlier command counts, this one repeats it."""
         for posted in list(draft.posted):
             if posted.key is None:
                 continue
@@ -195,7 +195,7 @@ class Reloader:
                 posted.reply(None if known.digest == posted.key.digest else reused)
 
     async def _is_applied(self, draft: Draft) -> bool:
-        """Whether the log holds this very append."""
+        """Return whether the log contains exactly this append."""
         if not draft.events:
             return False
         found = await self._log.events(draft.uid, after=draft.base, limit=1)
