@@ -136,4 +136,4 @@ def test_a_process_ends_although_a_step_swallows_every_cancellation(tmp_path: Pa
     assert printed == "staying\n"
     assert program.returncode == 1, said
     assert "stay took longer than 10 ms" in said
-    assert "stay of g-1 goes on although it was cancelled" in said
+    assert "stay of g-1 keeps running although it was cancelled" in said

@@ -1,11 +1,11 @@
-"""Group commit: everything decided while one commit is under way goes into the next. No timers, no delay at low load.
+"""Group commit: everything decided during one commit goes into the next. There are no timers, so no delay at low load.
 
-One batch is under way at a time, with at most one append per run. After an exception from the store nobody knows
-whether an append of the batch is in the log: each run claims itself again and reloads. If the store names a value in
-the batch as the reason, appends are written one by one and the guilty run is set aside.
+There is one batch at a time, with at most one append per run. After an exception from the store, it is unknown whether
+the appends in the batch are in the log: each run is claimed again and reloaded. If the store rejects a value in the
+batch, appends are written one by one and the run with that value is set aside.
 
-Runs that have something to decide take their turns in one callback, which commits a lone append itself: a callback for
-every run and a task that wakes up for every commit would cost more than most decisions do.
+Runs that have something to decide take their turns in one callback, which commits a single append itself: a callback
+for every run and a task that wakes up for every commit would cost more than most decisions do.
 
 Rules: docs/internals/engine.md#rule-1.
 """
@@ -35,24 +35,24 @@ log = logging.getLogger("weft")
 
 APPENDS_PER_BATCH_MAX = 1_000
 TOLD_PER_LOOK = 8
-"""After so many runs were told, look at the clock."""
+"""How many runs are told the outcome of a commit between two looks at the clock."""
 SOLO_ROUNDS = 50
 PAUSE_SECONDS_FIRST = 0.05
 PAUSE_SECONDS_MAX = 2.0
 FAILURES_COUNTED = 10
 FAILURES_PASSING = 3
-"""So many in a row are more than a connection that was cut."""
+"""This many failures in a row are more than a lost connection."""
 TROUBLE_SECONDS = 5.0
-"""A failure that is older says nothing of the store as it is now."""
+"""An older failure says nothing about the current state of the store."""
 NAMING_DATA = (UsageError, TypeError, ValueError, OverflowError)
-"""What a store raises when it cannot hold a value. Everything else may pass, and makes nobody guilty."""
+"""Errors that a store raises when it cannot hold a value. All other errors may be temporary, and blame no run."""
 
 
 RUNS_PER_BATCH_MAX = 500
 ROUNDS_MAX = 4
-"""A run whose step ends at once is ready again in the next round: others have their turn after so many."""
+"""How many rounds run in one callback. A run whose step ends at once is ready again in the next round."""
 TURNS_MAX = 200
-"""As many runs take their turn in one round."""
+"""How many runs take their turn in one round."""
 _Waiting = tuple[NewRun, "asyncio.Future[Outcome]"]
 
 
@@ -62,25 +62,25 @@ class CommittingRun(Protocol):
     uid: RunUid
 
     def take_draft(self) -> Draft | None:
-        """What to write now; None if it has nothing after all."""
+        """Return the draft to write now; None if there is nothing to write."""
         ...
 
     def mail_count(self) -> int: ...
 
     def committed(self, draft: Draft, outcome: Outcome) -> None:
-        """How its draft was judged."""
+        """Receive the outcome of a draft."""
         ...
 
     def unknown(self, draft: Draft, error: Exception, *, guilty: bool) -> None:
-        """Nobody knows whether its draft is in the log.
+        """Handle a draft whose outcome is unknown: it may be in the log or not.
 
-        ``guilty``: it failed all by itself, and the store named its data as the reason.
+        ``guilty``: the draft was written alone, and the store rejected its data.
         """
         ...
 
 
 class GroupWriter:
-    """Writes the appends of all runs of a host, in groups."""
+    """Writes the appends of all runs on a host, in groups."""
 
     def __init__(
         self,
@@ -92,27 +92,27 @@ class GroupWriter:
         *,
         in_place: bool = True,
     ) -> None:
-        """``failed`` is told when committing ends again and again. ``in_place``: if the store can, too."""
+        """``failed`` is called when the writer keeps ending. ``in_place``: commit in callbacks if the store can."""
         self._in_place = in_place and runs.commits_in_place
         self._runs = runs
         self._blobs = blobs
         self._host = host
         self._dirty: dict[RunUid, CommittingRun] = {}
         self._wake: asyncio.Future[None] | None = None
-        """What the writer's task waits for while it has nothing to do."""
+        """The future that the writer's task waits for while it has nothing to do."""
         self._begun: Coroutine[Any, Any, None] | None = None
-        """A commit that was begun in place and waits for something: the task finishes it."""
+        """A commit that began in a callback and has to wait: the writer's task finishes it."""
         self._solo = 0
         self._loop = BackgroundLoop("committing", self._run, failed)
         self.measured: Callable[[Sequence[Draft], float], None] | None = None
-        """Told of every commit: what was in it, and how many seconds it took."""
+        """Called after every commit with its contents and its duration in seconds."""
         self._complaints = complaints or Complaints()
         self.answered_at = 0.0
-        """When a commit last went through, by the loop's clock."""
+        """When a commit last succeeded, by the loop's clock."""
         self._now: Callable[[], float] = time.monotonic
         self._failures = 0
         self._failed: tuple[StoreError, float] | None = None
-        """Why the last commit did not go through, if none has since, and when that was."""
+        """Why and when the last commit failed, if none has succeeded since."""
         self.batches = 0
         self.appends = 0
 
@@ -120,7 +120,7 @@ class GroupWriter:
         self._loop.start()
 
     def trouble(self) -> StoreError | None:
-        """Why nothing can be written now: the store has refused several commits, and the last one not long ago."""
+        """Return why nothing can be written now, if the store has refused several commits, the last one recently."""
         if self._failures < FAILURES_PASSING or self._failed is None:
             return None
         error, at = self._failed
@@ -130,30 +130,30 @@ class GroupWriter:
 
     @property
     def waiting(self) -> int:
-        """The number of runs that have something for the next commit."""
+        """Return the number of runs that have something for the next commit."""
         return len(self._dirty)
 
     def add(self, run: CommittingRun) -> None:
-        """Note that this run has something to commit. Whoever adds runs calls ``flush`` after the last one."""
+        """Note that this run has something to commit. The caller must call ``flush`` after adding the last run."""
         self._dirty[run.uid] = run
 
     def submit(self, run: CommittingRun) -> None:
-        """Commit what this run has, together with what others have by then."""
+        """Commit the draft of this run, together with those of other runs that are ready by then."""
         self._dirty[run.uid] = run
         self.wake()
 
     def wake(self) -> None:
-        """Let the writer's task commit what was added."""
+        """Wake the writer's task, which commits the added runs."""
         if self._wake is not None and not self._wake.done():
             self._wake.set_result(None)
 
     def flush(self) -> bool:
-        """Commit what was added: a lone append here and now, if the store can; everything else in the writer's task.
+        """Commit the added runs: a single append at once, if the store can; everything else in the writer's task.
 
-        Returns whether there is more to commit here and now.
+        Returns whether there is more to commit at once.
         """
         if not self._dirty or self._wake is None or self._wake.done():
-            return False  # a commit is under way, and the next one follows by itself
+            return False  # a commit is in progress, and the next one follows it
         if len(self._dirty) > 1 or self._failures or self._solo or not self._in_place:
             self.wake()
             return False
@@ -164,7 +164,7 @@ class GroupWriter:
         return bool(self._dirty)
 
     def _commit_in_place(self, run: CommittingRun, draft: Draft) -> None:
-        """Begin a commit in this callback, where it usually ends too. The task finishes one that has to wait."""
+        """Begin a commit in this callback, where it usually ends. If it has to wait, the writer's task finishes it."""
         commit = self._commit([(run, draft)])
         if draft.puts:
             self._begun = commit  # blobs may be anywhere
@@ -173,12 +173,12 @@ class GroupWriter:
                 self._begun = _resume(commit, commit.send(None))
             except StopIteration:
                 return
-            except Exception as error:  # noqa: BLE001 - a defect of ours, which ends the task and not a callback
+            except Exception as error:  # noqa: BLE001 - a bug in Weft must end the writer's task, not this callback
                 self._begun = _fail(error)
         self.wake()
 
     async def stop(self) -> None:
-        """No commit after this; what is under way is waited for."""
+        """Stop committing, after the current commit has ended."""
         await self._loop.stop()
         if self._begun is not None:
             self._begun.close()
@@ -196,7 +196,7 @@ class GroupWriter:
                 await commit
                 continue
             if self._failures > 1:
-                # A store that says no at once would be asked as fast as it can. Whatever is decided meanwhile waits.
+                # Do not retry in a tight loop if the store refuses at once. New decisions wait meanwhile.
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2.0 ** (self._failures - 2)))
             await self._commit(self._next_batch())
 
@@ -204,7 +204,7 @@ class GroupWriter:
         most = 1 if self._solo else APPENDS_PER_BATCH_MAX
         self._solo = max(0, self._solo - 1)
         batch: list[tuple[CommittingRun, Draft]] = []
-        # Whoever has waited longest is in it, whatever its name.
+        # The batch contains the runs that have waited longest, sorted by uid.
         for uid in sorted(islice(self._dirty, most)):
             writer = self._dirty.pop(uid)
             draft = writer.take_draft()
@@ -224,13 +224,13 @@ class GroupWriter:
             appends = [draft.append(writer.mail_count()) for writer, draft in batch]
             began = time.perf_counter()
             outcomes = await self._runs.commit(appends, self._host)
-        except Exception as error:  # noqa: BLE001 - any error out of a commit is "unknown"
+        except Exception as error:  # noqa: BLE001 - after any error the outcome of a commit is unknown
             self._lost(batch, error)
             return
         except GeneratorExit:
-            raise  # thrown away with its host: nobody is left to be told
+            raise  # discarded together with its host: there is no run to tell
         except BaseException:
-            if self._loop.wanted:  # user code cancelled what is not its own, or this loop dies and is started again
+            if self._loop.wanted:  # user code cancelled this task, or the loop failed and will be restarted
                 self._lost(batch, Unavailable("the commit was interrupted"))
             raise
         boundary("commit.after")
@@ -246,7 +246,7 @@ class GroupWriter:
             await self._tell(batch, outcomes)
 
     async def _tell(self, batch: Sequence[tuple[CommittingRun, Draft]], outcomes: Sequence[Outcome]) -> None:
-        """Tell each run how its draft was judged; others have their turn in between."""
+        """Tell each run the outcome of its draft. Other tasks get turns in between."""
         cancelled: asyncio.CancelledError | None = None
         since = self._now()
         for number, ((writer, draft), outcome) in enumerate(zip(batch, outcomes, strict=True), 1):
@@ -255,7 +255,7 @@ class GroupWriter:
                 try:
                     await asyncio.sleep(0)
                 except asyncio.CancelledError as error:
-                    cancelled = error  # all of them are committed, and must know
+                    cancelled = error  # all drafts are committed, so every run must be told first
                 since = self._now()
         if cancelled is not None:
             raise cancelled
@@ -268,7 +268,7 @@ class GroupWriter:
             self._failures = min(self._failures + 1, FAILURES_COUNTED)
             failure = error if isinstance(error, StoreError) else Unavailable(f"A commit failed: {error}.")
             self._failed = (failure, asyncio.get_running_loop().time())
-        self._complaints.say("weft: a commit of %d runs did not answer (%s); they are read again", len(batch), error)
+        self._complaints.say("weft: a commit of %d runs failed (%s); they are reloaded", len(batch), error)
         for writer, draft in batch:
             writer.unknown(draft, error, guilty=not passing and len(batch) == 1)
 
@@ -279,12 +279,12 @@ async def _fail(error: Exception) -> None:
 
 @types.coroutine
 def _resume(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
-    """Await a coroutine that was begun outside of a task and now waits for this."""
+    """Await a coroutine that began outside a task and now waits for ``waits_for``."""
     try:
         while True:
             try:
                 value = yield waits_for
-            except BaseException as error:  # noqa: BLE001 - it is the coroutine's to handle
+            except BaseException as error:  # noqa: BLE001 - the coroutine handles it
                 waits_for = begun.throw(error)
             else:
                 waits_for = begun.send(value)
@@ -296,12 +296,12 @@ class ReadyRun(Protocol):
     """A run that has something to decide."""
 
     def turn(self) -> None:
-        """Take in what waits in the mailbox."""
+        """Process the commands in the mailbox."""
         ...
 
 
 class RunQueue:
-    """Turns runs in the order in which they became ready."""
+    """Gives runs their turns in the order in which they became ready."""
 
     def __init__(self, commits: GroupWriter, turns_max: int = TURNS_MAX) -> None:
         self._commits = commits
@@ -313,18 +313,18 @@ class RunQueue:
         self._context: contextvars.Context
 
     def start(self) -> None:
-        """Use the running loop. Turns have a context of their own, whoever makes a run ready."""
+        """Use the running loop. Turns have their own context, independent of the code that made a run ready."""
         self._loop = asyncio.get_running_loop()
         self._context = contextvars.copy_context()
 
     def add(self, run: ReadyRun) -> None:
-        """Let this run have its turn."""
+        """Give this run a turn soon."""
         self._ready.append(run)
         if not self._scheduled:
             self._schedule()
 
     def submit(self, run: CommittingRun) -> None:
-        """Commit what this run has decided: at the end of the round, or at once if there is none."""
+        """Commit the draft of this run: at the end of the current round, or at once outside a round."""
         if self._turning:
             self._commits.add(run)
         else:
@@ -353,9 +353,9 @@ class RunQueue:
 
 
 class RunCreator:
-    """Writes the rows of new runs that no host here begins yet, in groups.
+    """Writes the rows of new runs that do not begin in this process, in groups.
 
-    One that comes alone is written at once; those that come while a transaction is under way share the next one.
+    A single row is written at once. Rows that arrive during a transaction share the next one.
     """
 
     def __init__(self, runs: RunLog) -> None:
@@ -367,7 +367,7 @@ class RunCreator:
         self._task: asyncio.Task[None] | None = None
 
     async def create(self, new: NewRun) -> Outcome:
-        """Write the row. After an error of the store nobody knows whether it is there."""
+        """Write the row of a run. After an error of the store, it is unknown whether the row was written."""
         if self._busy:
             future: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
             self._waiting.append((new, future))
@@ -391,7 +391,7 @@ class RunCreator:
                 await self._make(batch)
         finally:
             self._busy = False
-            # Only if this was cancelled: whoever asked must look whether the row is there.
+            # Only after a cancellation: the callers must check whether their rows were written.
             for _, future in self._waiting:
                 future.cancel()
             self._waiting.clear()
@@ -405,7 +405,7 @@ class RunCreator:
                     if not future.done():
                         future.set_exception(error)
                 return
-            # One of them cannot be written: write them one by one.
+            # One of the rows cannot be written: write them one by one.
             for one in batch:
                 await self._make([one])
             return

@@ -1,4 +1,4 @@
-"""Effects of committed events: work for the worker, for the timers or for the shared queue."""
+"""Apply the effects of committed events: give work to the worker, the timers or the shared queue."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from weft.steps.base import StepBody
 
 LATER_MS = 100
 INLINE_RETRY_MS = 1000
-"""How long to wait for the code that has the body of an inline step."""
+"""How long to wait for the code that defines the body of an inline step."""
 
 
 class Dispatcher:
-    """Applies effects, and takes in what comes of them: due times and reports of work."""
+    """Applies effects, and handles their results: due timers and reports of work."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Dispatcher:
         background: BackgroundTasks,
         read_mail: Callable[[Actor], Awaitable[None]],
     ) -> None:
-        """``read_mail`` puts what waits in the inbox of a run into its mailbox."""
+        """``read_mail`` copies the inbox of a run into its mailbox."""
         self._runs = runs
         self._catalogue = catalogue
         self._built_in = built_in
@@ -64,7 +64,7 @@ class Dispatcher:
         self._read_mail = read_mail
 
     def apply_effect(self, actor: Actor, effect: AnyEffect) -> None:
-        """Do what a durable event asks of the world."""
+        """Apply an effect of a durable event."""
         match effect:
             case PerformTask():
                 self.dispatch(actor, effect)
@@ -80,13 +80,13 @@ class Dispatcher:
                 self._end(actor)
 
     def dispatch(self, actor: Actor, effect: PerformTask) -> None:
-        """Give a task to whoever performs it: the worker here, the shared queue, or a timer until it is due."""
+        """Give a task to the worker here or to the shared queue, or arm a timer until it is due."""
         if effect.due and effect.due > self._clock.now_ms():
             self._timers.arm(actor.uid, effect.task, effect.due)
             return
         shared = self._shared
         if actor.uid in shared.offered and shared.has(actor.uid, effect.task, effect.attempt, effect.delivery):
-            return  # it has a row in the shared queue
+            return  # the task has a row in the shared queue
         body: StepBody | None
         if effect.inline:
             inline = actor.driver.bodies.get(effect.task) if actor.driver is not None else None
@@ -101,7 +101,7 @@ class Dispatcher:
             if own is None or planned is not None or effect.takes is not None:
                 body = self._built_in.body_of(actor.machine, effect, own, planned)
             if planned is not None and self._memos.looks(actor, effect, planned, self.dispatch):
-                return  # it is dispatched when there is no earlier result
+                return  # dispatched later if there is no earlier result
             known = own is not None
             if body is None or (known and shared.needs_rows(effect.policy.queue)):
                 shared.offer(actor, effect, known=known)
@@ -122,7 +122,7 @@ class Dispatcher:
     # --- what comes of effects ------------------------------------------------------------------------------------
 
     def on_due(self, uid: RunUid, entry: EntryId) -> None:
-        """The time of a task or a timer has come."""
+        """Handle a task or timer that is due."""
         actor = self._runs.actors.get(uid)
         if actor is None:
             return
@@ -140,18 +140,18 @@ class Dispatcher:
             self._background.spawn(self._fire_after_mail(actor, entry), actor)
 
     async def _fire_after_mail(self, actor: Actor, entry: EntryId) -> None:
-        """What was accepted in time wins: the inbox is read at or after the due time, before the timer is decided."""
+        """Read the inbox, then fire the timer, so that mail that was accepted in time is processed before it."""
         await self._read_mail(actor)
         actor.post(PendingCommand(c.FireTimer(entry)))
 
     def arm_again(self, actor: Actor, entry: EntryId) -> None:
-        """Arm a timer that fired early because the clock was set back. One that has ended is left alone."""
+        """Arm a timer again that fired early because the clock was set back. Does nothing if the entry has ended."""
         due = actor.machine.due_of(entry)
         if due:
             self._timers.arm(actor.uid, entry, due)
 
     def on_report(self, flight: Flight, report: Report) -> None:
-        """Give the report of a worker to the run that waits for it."""
+        """Deliver the report of a worker to its run."""
         if flight.offer is not None:
             self._background.spawn(self._shared.settle(flight, report))
             return

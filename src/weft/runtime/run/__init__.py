@@ -1,1 +1,1 @@
-"""One run in memory: its mailbox, what it decides, its code. It knows its host only as `ports.RunPorts`."""
+"""One run in memory: its mailbox, its decisions and its code. A run uses its host only through `ports.RunPorts`."""

@@ -1,8 +1,7 @@
-"""One run in memory: a mailbox, a state, one command at a time, run by callbacks.
+"""One run in memory: a mailbox and a state. It processes one command at a time, in callbacks.
 
-It decides ahead of its commits, but nothing it decided leaves (no dispatch, no answer, no mail) before the append that
-holds it is durable. Whenever the fate of an append is not known, everything in memory is thrown away and read again
-from the store.
+A run decides ahead of its commits, but a decision has no effect outside (no dispatch, answer or mail) before its append
+is durable. When the outcome of an append is unknown, the run's memory is discarded and loaded again from the store.
 """
 
 from __future__ import annotations
@@ -46,9 +45,9 @@ SNAPSHOT_BYTES_MIN = 64 * 1024
 _DRAFT_BYTES_MAX = BYTES_PER_APPEND_MAX // 2
 MAIL_SEEN_MAX = 20_000
 DRAFTS_AHEAD_MAX = 1
-"""A run that decides faster than the store writes waits for it."""
+"""A run with this many uncommitted drafts waits for the store."""
 MOVES_PER_TURN = 500
-"""How many things a run may do by itself before others get their turn."""
+"""How many decisions a run may make on its own before other runs get their turn."""
 _IDLE_STATUSES = frozenset({"paused", "held", "rolling_back", "completed", "failed", "cancelled"})
 
 
@@ -102,38 +101,38 @@ class Actor:
         self.mail_taken = 0
         self.mail_seen: dict[str, None] = {}
         self.committed_seq = Seq(0)
-        # Asked before the log is read or written: the answer may have lain there while this host stood still.
+        # Read before the log is read or written: an answer of the store may have waited while this host was blocked.
         self.stalls = self.stalls_asked = ports.heartbeat.stalls
         self.tail_bytes = 0
         self.snapshot_bytes = 0
         self.ready = False
         self.reloading = False
         self.fetched: dict[str, bytes | WeftError] = {}
-        """Blobs that the next decision needs: they may not leave memory before it is made."""
+        """Blobs that the next decision needs: they must stay in memory until it is made."""
         self.fetching = False
-        """Something must be brought, or is put off, before the run can go on."""
+        """The run cannot continue before something is fetched or a postponed slice runs."""
         self.owner_died = False
-        """It came from an owner who is gone, and nothing says so in its log yet: what that one had in hand is lost."""
+        """The previous owner is gone and the log does not record that yet: the tasks it performed are lost."""
         self.idle_until: Millis | None = None
-        """As the row has it, once everything that was taken to be committed is."""
+        """The value in the row once all drafts that are being committed are durable."""
         self.callee: Callee | None = None
-        """Of a run that was started by name: what the name means here."""
+        """For a run that was started by name: the program with that name here."""
         self.cut_off = False
-        """It is about to start below a root that is cancelled."""
+        """The run is about to start below a root that is cancelled."""
         self.pending = False
-        """Its row says so: the next append gives it the status that it has."""
+        """The row has a fault: the next append restores the run's status."""
         self.idle_since = ports.clock.monotonic()
         self.now_ms = Millis(0)
         self.tolerant = ports.tolerant
         self.waits_for_commit = False
-        """It has more to do, and waits for its own commits."""
+        """The run has more to do, and waits for its own commits."""
         self._scheduled = False
         self._facts: Env | None = None
 
     # --- the mailbox ----------------------------------------------------------------------------------------------
 
     def post(self, posted: PendingCommand) -> None:
-        """A command for this run; it is taken in at the next turn of the loop."""
+        """Add a command to the mailbox. It is processed at the next turn of the loop."""
         if posted.mail_id:
             if posted.mail_id in self.mail_seen:
                 return
@@ -142,7 +141,7 @@ class Actor:
         self.schedule()
 
     def _remember_mail(self, mail_id: str) -> None:
-        """A reading that began before the mail was taken, or a late word of it, may bring it again."""
+        """Remember mail that was taken, because a concurrent read of the inbox may deliver it again."""
         self.mail_seen[mail_id] = None
         if len(self.mail_seen) > MAIL_SEEN_MAX:
             self.mail_seen = dict.fromkeys(list(self.mail_seen)[MAIL_SEEN_MAX // 2 :])
@@ -153,7 +152,7 @@ class Actor:
             self.ports.on_ready(self)
 
     def turn(self) -> None:
-        """Take in what waits in the mailbox."""
+        """Process the commands in the mailbox."""
         self._scheduled = False
         if not self.ready:
             return
@@ -172,12 +171,12 @@ class Actor:
             self.give_up(error)
 
     def give_up(self, error: BaseException) -> None:
-        """A defect of ours, in this run's state or in what it was told: it stands still for a person, others go on."""
-        log.error("weft: %s cannot go on", self.id, exc_info=loggable(error))
+        """Hold this run for a person after a bug in Weft. Other runs continue."""
+        log.error("weft: %s cannot continue", self.id, exc_info=loggable(error))
         self.ports.background.spawn(self.ports.set_aside(self, error))
 
     def begin_turn(self) -> None:
-        """Time stands still for the length of a turn, and never goes back over the run's last event."""
+        """Set the time of a turn, which does not change during the turn and is never before the run's last event."""
         self.now_ms = Millis(max(self.ports.clock.now_ms(), self.machine.state.at))
 
     def end_turn(self) -> None:
@@ -192,9 +191,9 @@ class Actor:
             self._answer_if_idle(self.drafts[-1])
 
     def accept_mail(self) -> None:
-        """Record what waited in the inbox before the code goes on.
+        """Record the mail from the inbox before the code continues.
 
-        It was accepted before whatever the code does next.
+        It was accepted before anything that the code does next.
         """
         self.begin_turn()
         waiting = [posted for posted in self.mailbox if posted.mail_id]
@@ -206,12 +205,12 @@ class Actor:
             self._record(end)
 
     def _decide(self, posted: PendingCommand, end: list[e.AnyEvent] | None = None) -> bool:
-        """Record what a command causes; whether it caused anything.
+        """Record the events of a command. Returns whether there were any.
 
-        A start that is refused ends the run; the end is put into ``end``, for all mail comes before it.
+        A refused start ends the run; its ending is put into ``end``, because all mail must be recorded before it.
         """
         if posted.mail_id and self.machine.state.over:
-            # The end is decided and not durable. This mail was accepted before it: its append will be refused for it.
+            # The end is decided but not durable. This mail was accepted before it, so the append will be refused.
             return False
         if posted.key is not None and not posted.mail_id and self._is_echo(posted, posted.key):
             return False
@@ -220,7 +219,7 @@ class Actor:
             draft.taken.append(posted.mail_id)
             self.mail_taken += 1
             if posted.key is not None and self._is_under_way(posted.key):
-                # It was sent here too, and is not durable yet: the mail was accepted because the store had not seen it.
+                # The same command was given here and is not durable yet, so the store accepted the mail as new.
                 draft.posted.append(posted)
                 return False
         command = posted.command
@@ -229,14 +228,14 @@ class Actor:
         try:
             if isinstance(command, c.RetryRun) and self.machine.state.over:
                 # Two ends in one append would have the effects of both.
-                raise Refused(f"{self.id} is just ending.", hint="Try again when it is over.")
+                raise Refused(f"{self.id} is ending right now.", hint="Try again when it is over.")
             events = self.machine.decide(command, self._env())
         except WeftError as error:
             if not isinstance(command, c.StartRun) or not posted.mail_id:
                 draft.refused.append((posted, error))
-                draft.create = None  # a start that is refused makes no run
+                draft.create = None  # a refused start creates no run
                 return False
-            # The run is there, and somebody waits for it: it fails, and says why.
+            # The run exists, and its parent or a caller may wait for it: it fails with the reason.
             refused = msgspec.structs.replace(command, refused=str(error), refused_as=error.code)
             events = self.machine.decide(refused, self._env())
         draft.posted.append(posted)
@@ -260,7 +259,7 @@ class Actor:
         return self.drafts if self.in_flight is None else (self.in_flight, *self.drafts)
 
     def _is_echo(self, posted: PendingCommand, key: KeyRow) -> bool:
-        """Whether a command of this key is under way already: then this one shares its answer."""
+        """Return whether a command with this key is already being processed; this one then shares its answer."""
         for draft in self._undurable():
             for row in draft.keys:
                 if row.key != key.key:
@@ -273,9 +272,9 @@ class Actor:
         return False
 
     def _answer_if_idle(self, draft: Draft) -> None:
-        """Nothing was decided and nothing is under way.
+        """Answer now if nothing was decided and no commit is in progress.
 
-        Answer now. Otherwise the answer waits for what it was decided on.
+        Otherwise the answer waits until the decisions that it depends on are durable.
         """
         if draft.is_empty() and self.in_flight is None and self.drafts and self.drafts[0] is draft:
             self.drafts.clear()
@@ -296,7 +295,7 @@ class Actor:
     def advance(self, driver: CodeDriver) -> None:
         """Let the code hear what is new, and let what must follow happen."""
         driver.advance()
-        # A run that was held on the way has let go of its code.
+        # If the run was held meanwhile, its code has been closed.
         if self.driver is driver:
             if driver.unfinished:
                 self._move_later()
@@ -320,19 +319,19 @@ class Actor:
                 self.ports.fetching.fetch(self, wanting)
 
     def _move_later(self) -> None:
-        """It has much to do by itself: others get their turn between."""
+        """Continue in a later callback, so that other runs get their turn."""
         if not self.fetching:
             self.fetching = True
             self.ports.background.call_soon(self._next_slice)
 
     def _next_slice(self) -> None:
         if len(self.drafts) > DRAFTS_AHEAD_MAX:
-            self.waits_for_commit = True  # until what it decided is durable
+            self.waits_for_commit = True  # until its decisions are durable
         else:
             self.on_fetched()
 
     def on_fetched(self) -> None:
-        """What it lacked is here. Not said before it goes on: until then it has something to do."""
+        """Continue after missing inputs were fetched. Until then the run is not idle."""
         self.fetching = False
         self.proceed()
 
@@ -343,11 +342,11 @@ class Actor:
             self.driver = driver
 
     def issue(self, command: c.Asked) -> None:
-        """An ask of the code: decided and taken in at once."""
+        """Decide a request of the code and record its events at once."""
         self._record(self.machine.decide(command, self._env()))
 
     def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
-        """Take in a plain step of the code at once. None: it must be issued like every other ask."""
+        """Record a plain step of the code at once. None: it must be issued like every other request."""
         return schedule_plain(self, ask) if self.ports.short_path else None
 
     def _env(self) -> Env:
@@ -373,7 +372,7 @@ class Actor:
         return self.ports.new_id()
 
     def emit(self, stream: str, raw: bytes, place: str) -> None:
-        """Output of the code; on replay it is the same chunk again, and is known by its place and content."""
+        """Emit output of the code. Replay emits the same chunk, which the store knows by its place and content."""
         key = f"{place}={values.digest(raw)}"
         self.open_draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
@@ -425,11 +424,11 @@ class Actor:
         if state.status == "held" and self.driver is not None:
             self.driver = None
         if state.ended and self.driver is not None and not self.driver.settled():
-            self.driver.close()  # the run ends without asking the code
+            self.driver.close()  # the run ends without its code
             self.driver = None
 
     def keep(self, raw: bytes) -> Raw:
-        """A value of the code for the log; a large one goes to the blobs before the append does."""
+        """Return a value of the code for the log. A large value is written as a blob before the append."""
         sealed = values.small(raw)
         if sealed is not None:
             return Raw(sealed)
@@ -444,11 +443,11 @@ class Actor:
         return found or self.ports.values.cached(digest) or self._unwritten(digest)
 
     def _unwritten(self, digest: str) -> bytes | None:
-        """What was decided and is not durable yet can have left the cache, and is not in the store."""
+        """Return a blob of a draft that is not durable yet: it may have left the cache, and is not in the store."""
         return next((draft.puts[digest] for draft in self._undurable() if digest in draft.puts), None)
 
     def proceed(self, *, after_mail: bool = False) -> None:
-        """Let the run go on: what it lacked is in memory. ``after_mail``: what waits in its inbox comes first."""
+        """Let the run continue, because its inputs are in memory. ``after_mail``: record its mail first."""
         if not self.ready:
             return
         try:
@@ -465,7 +464,7 @@ class Actor:
     # --- committing -----------------------------------------------------------------------------------------------
 
     def take_draft(self) -> Draft | None:
-        """What to commit next. The committer serves many runs, so a defect of this one must not reach it."""
+        """Return the draft to commit next. Raises nothing, because the writer serves many runs."""
         try:
             while self.drafts and self.in_flight is None and self.ready:
                 draft = self.drafts.popleft()
@@ -506,7 +505,7 @@ class Actor:
             self.ports.background.call_soon(self._next_slice)
 
     def on_committed(self, draft: Draft) -> None:
-        """The append is durable: its effects go out, its answers are given."""
+        """Apply the effects of a durable append and answer its commands."""
         self.committed_seq = Seq(draft.base + len(draft.events))
         self.owner_died = False
         self.tail_bytes += draft.size_bytes
@@ -514,7 +513,7 @@ class Actor:
         ports.remember(self, draft)
         for effect in draft.effects:
             if isinstance(effect, PerformTask) and not self.is_open(effect):
-                continue  # what was decided meanwhile and waits for its own commit has given it up
+                continue  # a later decision, not durable yet, has cancelled this task
             boundary("effect.before")
             ports.apply_effect(self, effect)
         for mail in draft.mail:
@@ -530,7 +529,7 @@ class Actor:
             self.ports.on_unknown(self, draft, error, guilty)
 
     def answer(self, draft: Draft) -> None:
-        """Tell everybody whose command this append settles."""
+        """Answer all commands that this append settles."""
         answered = self.ports.answered
         for chunk in draft.chunks:
             self.ports.emit(chunk)
@@ -548,41 +547,39 @@ class Actor:
     # --- leaving --------------------------------------------------------------------------------------------------
 
     def is_open(self, effect: PerformTask) -> bool:
-        """Whether this hand-out is still wanted."""
+        """Return whether this delivery of a task is still needed."""
         state = self.machine.state
         task = state.tasks.get(effect.task)
         live = task is not None and (task.attempt, task.delivery) == (effect.attempt, effect.delivery)
         return live and state.status != "paused"
 
     def is_committed(self) -> bool:
-        """Whether all that was decided is durable."""
+        """Return whether all decisions are durable."""
         return not self.drafts and self.in_flight is None
 
     def is_idle(self) -> bool:
-        """Whether it may leave memory: nothing decided, nothing under way, nothing waiting, nothing to be fetched."""
+        """Return whether the run may leave memory: it has no commands, drafts, commit or fetch in progress."""
         lacks = self.driver is not None and self.driver.missing_blobs
         waits = self.mailbox or self.drafts or self.in_flight is not None or self._scheduled or lacks or self.fetching
         return self.ready and not waits
 
     def close(self) -> None:
-        """Take the code out of memory."""
+        """Remove the code from memory."""
         self.ready = False
-        self._facts = None  # it knows this run: a circle that only the collector would find
+        self._facts = None  # it refers to this run: breaks a reference cycle
         if self.driver is not None:
             self.driver.close()
             self.driver = None
 
     def unanswered(self) -> list[PendingCommand]:
-        """Commands whose fate depends on appends that are not known to be durable, oldest first, then those not taken
-        in.
-        """
+        """Return unanswered commands, oldest first: those in appends that may not be durable, then the mailbox."""
         drafts = self._undurable()
         found = [posted for draft in drafts for posted in draft.posted]
         found += [posted for draft in drafts for posted, _ in draft.refused]
         return found + list(self.mailbox)
 
     def take_unanswered(self) -> list[PendingCommand]:
-        """What nobody here will take in any more and somebody waits for; mail waits in the store."""
+        """Return the unanswered commands that this actor will not process, without mail, which stays in the store."""
         left = [posted for posted in self.unanswered() if not posted.mail_id and not posted.abandoned]
         self.in_flight = None
         self.drafts.clear()

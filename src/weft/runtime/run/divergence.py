@@ -1,4 +1,4 @@
-"""Reports of a divergence: the code asks for something else than the log has."""
+"""Errors about divergence: the code asks for something other than the log has."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.runtime.shown import added_arguments, call_shown
 
 
 def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "") -> Diverged:
-    """The report of a divergence: where, what was recorded, what the code asks for, and what to do.
+    """Make the error about a divergence: where it is, what was recorded, what the code asks for, and what to do.
 
     ``new``: arguments that only the code has.
     """
@@ -27,7 +27,7 @@ def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "
 
 
 def other_parameters(state: CodeState, misfit: BadValue) -> Diverged:
-    """The report of a function that no longer takes the input of its run."""
+    """Make the error about a function that no longer takes the input of its run."""
     run = state.run_id
     return Diverged(
         f"{run} stopped for you: the workflow {state.workflow} no longer takes the input this run started with: "
@@ -41,7 +41,7 @@ def other_parameters(state: CodeState, misfit: BadValue) -> Diverged:
 
 
 def other_arguments(run_id: str, location: str, recorded: bytes, asked: bytes, where: str) -> Diverged:
-    """Return the report of a call with other arguments than its event has: both are named."""
+    """Make the error about a call whose arguments differ from the recorded ones. It names both."""
     given = bytes(getattr(e.decode(recorded), "input", e.NULL))
     new = ", ".join(added_arguments(given, asked))
     there = f"a recorded result for {call_shown('', given)}"
@@ -49,7 +49,7 @@ def other_arguments(run_id: str, location: str, recorded: bytes, asked: bytes, w
 
 
 def map_item(machine: CodeMachine, location: str) -> str:
-    """Return a note if the place is in an item of a map: it may be the items that have changed."""
+    """Return a note if the location is in an item of a map, because the items may have changed."""
     parts = location.split("/")
     for place in range(len(parts) - 1, 0, -1):
         around = "/".join(parts[:place])

@@ -1,4 +1,4 @@
-"""What a run has decided and not yet committed: the append, and everything that waits for it."""
+"""The decisions of a run that are not committed yet: the append, and everything that waits for it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Reply = Callable[[WeftError | None], None]
 
 
 class PendingCommand(msgspec.Struct, eq=False):
-    """A command on its way into a run, and who must hear of it."""
+    """A command for a run, with the callback that gets its answer."""
 
     command: Mailed
     reply: Reply | None = None
@@ -31,11 +31,11 @@ class PendingCommand(msgspec.Struct, eq=False):
     key: KeyRow | None = None
     flight: Flight | None = None
     abandoned: bool = False
-    """Whoever wanted it was told that it may not have happened, so it is not tried again."""
+    """The caller was told that the command may not have happened, so it is not repeated."""
 
 
 class Draft(msgspec.Struct, eq=False):
-    """One append in the making. Nothing in it leaves before it is durable."""
+    """One append that is being built. It has no effects before it is durable."""
 
     uid: RunUid
     epoch: Epoch
@@ -68,7 +68,7 @@ class Draft(msgspec.Struct, eq=False):
             self.refs.extend(match.decode() for match in _DIGEST.findall(body))
 
     def append(self, mail_taken: int) -> Append:
-        """Return what the store is asked to write."""
+        """Return the append for the store."""
         found = Append(uid=self.uid, epoch=self.epoch, seq=self.base, events=self.events, mail_taken=mail_taken)
         if self.create is not None or self.status is not None:
             found.create, found.status = self.create, self.status

@@ -1,8 +1,8 @@
-"""Runs the code of one run: tells it facts in the order of the log, and turns what it asks for into commands.
+"""Runs the code of one run: tells it facts in the order of the log, and turns its requests into commands.
 
-Live and on replay the same thing happens: the next fact is delivered, the private loop is pumped until it is quiet, and
-each ask is looked up by its location. One that is recorded is answered when its fact's turn comes; one that is not
-becomes a command, decided and taken in at once. So replay needs no mode of its own, and writes nothing.
+The same happens live and on replay: the next fact is delivered, the private loop is pumped until nothing is ready, and
+each request is looked up by its location. A recorded request is answered when its fact is next. A new request becomes a
+command, decided and recorded at once. So replay needs no mode of its own, and writes nothing.
 """
 
 from __future__ import annotations
@@ -39,65 +39,65 @@ VISITED_MIN = 64
 
 
 class Program(Protocol):
-    """What the driver runs: a code workflow, as its author registered it."""
+    """A code workflow, as its author registered it."""
 
     name: str
     version: str
 
     def read(self, name: str, text: str) -> Any:
-        """A word that was typed for a parameter, by the parameter's type."""
+        """Convert a word that was typed for a parameter, by the parameter's type."""
         ...
 
     def defaults(self, given: bytes | None) -> bytes:
-        """The defaults of the parameters that this input (None: not known) leaves out, as JSON; empty: none."""
+        """Return the defaults of the parameters that this input (None: not known) omits, as JSON; empty: none."""
         ...
 
     def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
-        """The call of the function with its recorded arguments."""
+        """Call the function with its recorded arguments."""
         ...
 
     def encode(self, value: Any) -> bytes:
-        """Its result as JSON. Raises BadValue."""
+        """Encode the result as JSON. Raises BadValue."""
         ...
 
     def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Any:
-        """What a child call, or a workflow with its input, stands for."""
+        """Return the invocation for a child call, or for a workflow with its input."""
         ...
 
     def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Any:
-        """What a run of goals without a name stands for."""
+        """Return the invocation for a run of unnamed goals."""
         ...
 
     def service(self) -> Any:
-        """The way to other runs."""
+        """Return the service for other runs."""
         ...
 
 
 class Outside(Protocol):
-    """What the driver needs of the actor that owns it."""
+    """The methods of the actor that its driver uses."""
 
     tolerant: bool
 
     def issue(self, command: c.Asked) -> None:
-        """Decide an ask and take its events in, now."""
+        """Decide a request and record its events at once."""
         ...
 
     def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
-        """Take in a plain step at once. None: it must be issued."""
+        """Record a plain step at once. None: it must be issued."""
         ...
 
     def keep(self, raw: bytes) -> Raw:
-        """A value for the log: itself, or a reference to a blob that is put before the commit."""
+        """Return a value for the log: the value itself, or a reference to a blob that is put before the commit."""
         ...
 
     def blob(self, digest: str) -> bytes | None:
-        """A blob, if it is in memory."""
+        """Return a blob if it is in memory."""
         ...
 
     def now(self) -> int: ...
 
     def is_new(self) -> bool:
-        """Whether nothing of the run is durable yet."""
+        """Return whether nothing of the run is durable yet."""
         ...
 
     def new_id(self) -> str: ...
@@ -107,9 +107,9 @@ class Outside(Protocol):
         ...
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
-        """Stop for a person: the code asks with other arguments than the log has, which must be read there first.
+        """Hold the run for a person: the arguments differ from those in the log, which must be read first.
 
-        ``where``: what else is known of the place.
+        ``where``: a note about the location.
         """
         ...
 
@@ -127,9 +127,9 @@ class CodeDriver:
         self.unfinished = False
         """Whether the code has more to do now, in its next slice."""
         self.missing_blobs: set[str] = set()
-        """Digests of blobs that must be in memory before the next fact can be told."""
+        """Digests of blobs that must be in memory before the next fact can be delivered."""
         self.bodies: dict[int, InlineBody] = {}
-        """Inline steps that are open: their bodies live only here."""
+        """Open inline steps: their bodies exist only here."""
         self._facts = machine.state.facts
         self._cursor = 0
         self._waiting: dict[int, asyncio.Future[None]] = {}
@@ -139,18 +139,18 @@ class CodeDriver:
         self._main: asyncio.Task[Any] | None = None
         self._stop: WeftError | None = None
         self._other_input: tuple[EntryId, bytes] | None = None
-        """Where the code asks with other arguments than recorded, and with which."""
+        """The location where the code's arguments differ from the recorded ones, and the new arguments."""
         self._finished = False
         self._is_cancel_late = False
-        """A cancel has waited for a whole slice, and the code is still busy."""
+        """A cancellation has waited for a whole slice, and the code is still busy."""
         self._has_replayed = False
-        """Whether the code came to something recorded in this slice."""
+        """Whether the code reached a recorded entry in this slice."""
         self._unreached = Unreached(machine.state)
 
     # --- driving --------------------------------------------------------------------------------------------------
 
     def advance(self) -> None:
-        """Tell the code all facts it has not heard of, one at a time, and take in what it asks for."""
+        """Deliver all new facts to the code, one at a time, and record its requests."""
         self.unfinished = self._has_replayed = False
         if self._finished or self.evicted:
             return
@@ -163,7 +163,7 @@ class CodeDriver:
             while self._turn():
                 pass
         except LimitExceeded as error:
-            # A cancel that waits for code which never waits is told first: it may end it.
+            # Deliver a waiting cancellation first: the code may never wait, and the cancellation may end it.
             if not self.tell_cancel():
                 self._stop = self._stop or error
             self.loop.unfinished = True
@@ -175,8 +175,8 @@ class CodeDriver:
             self._returned(self._main)
         elif self.loop.unfinished:
             self.unfinished = True
-            # Facts are told when nothing is ready. A cancel does not wait for that longer than a whole slice; but while
-            # the code is replayed, it comes where it came before.
+            # Facts are delivered when nothing is ready. A cancellation waits for that at most a whole slice; but during
+            # replay it is delivered at the same point as before.
             is_next = self._is_cancel_next() and not self._has_replayed
             self._is_cancel_late = is_next and not (self._is_cancel_late and self.tell_cancel())
         elif not self.missing_blobs and not self._has_something_open():
@@ -192,12 +192,12 @@ class CodeDriver:
             code = self.program.begin(self, given, defaults)
         except BadValue as misfit:
             if self.outside.is_new():
-                # Whoever started it did not know the function, so nobody has checked the input yet.
+                # The caller that started the run did not know the function, so the input was not checked yet.
                 self._finished = True
                 refused = BadValue(misfit.message, code=misfit.code)
                 self.outside.issue(c.FailRun(lifecycle.never_began(failure_of_run(refused), state.run_id)))
                 return False
-            # What the log holds was right when it was recorded, so it is the function that has changed.
+            # The recorded input was valid when it was recorded, so the function must have changed.
             self._hold(other_parameters(state, misfit))
             return False
         self._main = self.loop.spawn(code, NameScope(self, ""))
@@ -234,7 +234,7 @@ class CodeDriver:
         return self._cursor < len(facts) and facts[self._cursor] == CANCEL
 
     def tell_cancel(self) -> bool:
-        """Cancel the code if that is its next fact, also while something is ready; whether it was."""
+        """Cancel the code if that is its next fact, even if something is ready. Returns whether it was."""
         if self._main is None or not self._is_cancel_next():
             return False
         self._main.cancel()
@@ -243,17 +243,17 @@ class CodeDriver:
         return True
 
     def _fetched(self) -> None:
-        """What the code waited for in the middle of its work is in memory."""
+        """Continue after a blob that the code waited for was fetched."""
         assert self._fetching is not None
         waiter, self._fetching = self._fetching, None
         self.loop.thaw(waiter)
 
     def _facts_now(self) -> list[int]:
-        """The facts, and the cursor put right if the list was thinned since."""
+        """Return the facts, after adjusting the cursor if the list was thinned since."""
         facts = self.machine.state.facts
         if facts is not self._facts:
             told = 0
-            # What is left of those already told stands at the head of the new list; more may have come behind it.
+            # The remaining facts that were already delivered are at the head of the new list; new ones follow them.
             for fact in self._facts[: self._cursor]:
                 if told < len(facts) and facts[told] == fact:
                     told += 1
@@ -262,7 +262,7 @@ class CodeDriver:
         return facts
 
     def begin_round(self) -> None:
-        """A loop goes on: nothing is kept of rounds that have left the state."""
+        """Begin a round of a loop: forget entries of rounds that are no longer in the state."""
         entries = self.machine.state.entries
         for known in (self._visited, self._passed):
             if len(known) > 2 * len(entries) + VISITED_MIN:
@@ -273,7 +273,7 @@ class CodeDriver:
         return bool(state.tasks or state.timers or state.waits or state.asks or state.children)
 
     def _returned(self, main: asyncio.Task[Any]) -> None:
-        """The function has returned or raised."""
+        """Handle the end of the function, which has returned or raised."""
         error = error_of(main)
         output = b"null"
         if error is None:
@@ -314,10 +314,10 @@ class CodeDriver:
             self.outside.issue(c.HoldRun(error.code, str(error), location))
 
     def close(self) -> None:
-        """End the code where it stands: ``weft.Evicted`` is thrown into it, and what it does then is ignored."""
+        """End the code: throw ``weft.Evicted`` into it, and ignore its reaction."""
         self.evicted = True
         self.loop.end_all(Evicted)
-        # A pending future and its task hold each other: cut here, they go at once and not when the collector comes.
+        # A pending future and its task refer to each other. Break the cycle, so that both are freed at once.
         for future in self._waiting.values():
             future.cancel()
         self._waiting.clear()
@@ -330,7 +330,7 @@ class CodeDriver:
     def find(
         self, scope: CodeScope, name: str, kind: str, digest: str = "", given: bytes = b""
     ) -> tuple[int, Entry | None]:
-        """The place of the next use of a name, and what is recorded there; ``given``: what it is asked with.
+        """Return the number of the next use of a name, and the entry recorded there. ``given``: the arguments.
 
         Holds the run if this is new work and replay has missed a recorded step that acted.
         """
@@ -342,7 +342,7 @@ class CodeDriver:
         return n, entry
 
     def find_step(self, scope: CodeScope, name: str, digest: str, given: bytes) -> tuple[int, Entry | None]:
-        """Like ``find``, for a step. The number 0 says that the code may know at once how the entry ended.
+        """Find the entry of a step, like ``find``. The number 0 means that the code may know the outcome at once.
 
         On replay a call is nearly always the next fact. That is seen without an index; everything else is looked up.
         """
@@ -355,7 +355,7 @@ class CodeDriver:
         return self.find(scope, name, "step", digest, given)
 
     def _is_next(self, scope: CodeScope, name: str, entry: Entry) -> bool:
-        """Whether a step that the code asks for is this entry, whose fact is next; then the code has come to it."""
+        """Return whether a step that the code asks for is this entry, whose fact is next; if so, mark it as reached."""
         n, number = scope.counts.get(name, 0) + 1, entry.id
         key = f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name  # key_of: a call for every step
         if entry.key != key or entry.kind != "step" or number in self._visited:
@@ -382,7 +382,7 @@ class CodeDriver:
     def recorded(
         self, scope: CodeScope, name: str, kind: str, digest: str = "", given: bytes = b""
     ) -> tuple[int, Entry | None]:
-        """Like ``find``, for code that will not ask for new work here."""
+        """Find an entry, like ``find``, for code that will not ask for new work here."""
         if self.evicted or self._stop is not None:
             raise Evicted
         self.loop.has_asked = True
@@ -400,15 +400,15 @@ class CodeDriver:
         return n, entry
 
     def pass_over(self, prefix: str) -> None:
-        """Say that replay goes on behind what is recorded below a place."""
+        """Mark all entries below a location as reached: replay continues after them."""
         for number in self.machine.index.below(prefix):
             self._visited.add(number)
             self._unreached.forget(number)
 
     def _same_input(self, scope: CodeScope, name: str, entry: Entry, digest: str, given: bytes) -> Entry:
-        """Calls of one name may have been reordered.
+        """Return the entry for this input: calls with the same name may have been reordered.
 
-        An unvisited entry with this very input is the one that is meant.
+        An unvisited entry with exactly this input is used.
         """
         n = 1
         while (other := self.machine.lookup(key_of(scope.prefix, name, n))) is not None:
@@ -424,7 +424,7 @@ class CodeDriver:
         return entry
 
     def compare_items(self, inner: CodeScope, entry: Entry, items: int) -> None:
-        """More items are more work, fewer are less; but not if others act already where that work would be."""
+        """Compare the number of items in a map. It may change, unless an entry has acted in an item that is gone."""
         recorded = int(bytes(entry.output))
         if items == recorded or self.outside.tolerant:
             return
@@ -436,7 +436,7 @@ class CodeDriver:
             self.diverge(entry.key, f"a map over {recorded} items", f"one over {items}")
 
     def diverge(self, location: str, recorded: str, asked: str) -> None:
-        """The code asks for what the log does not hold: stop for a person."""
+        """Hold the run for a person, because the code asks for something other than the log has."""
         self._stop = diverged(self.machine.state.run_id, location, recorded, asked)
         raise Evicted
 
@@ -456,10 +456,10 @@ class CodeDriver:
         return entry
 
     async def at_once(self, *, new: bool) -> None:
-        """Before an ask is answered at once: wait if the slice is over. ``new``: it will be recorded now.
+        """Wait if the slice is over, before a request is answered at once. ``new``: the request will be recorded now.
 
-        Then a cancel that comes next is told first, for code that never waits has no other moment. On replay it comes
-        to the same place: nothing is recorded there.
+        Then a cancellation that is the next fact is delivered first, because code that never waits has no other moment.
+        On replay it is delivered at the same point, because nothing is recorded there.
         """
         if new and asyncio.current_task() is self._main and self.tell_cancel():
             await asyncio.sleep(0)
@@ -468,9 +468,9 @@ class CodeDriver:
             await self.loop.frozen_until(self._fetching)
 
     def told(self, entry: Entry) -> bool:
-        """Whether the code may know how this entry ended without waiting.
+        """Return whether the code may know the outcome of this entry without waiting.
 
-        Its fact was passed, or is next and nothing else is ready.
+        Its fact was delivered, or is next and nothing else is ready.
         """
         number = entry.id
         if number in self._passed:
@@ -485,7 +485,7 @@ class CodeDriver:
         return True
 
     async def outcome(self, entry: Entry) -> Entry:
-        """Wait until the code may know how an entry ended."""
+        """Wait until the code may know the outcome of an entry."""
         number = entry.id
         if entry.status in ("done", "failed") and self.told(entry):
             return entry
@@ -501,9 +501,9 @@ class CodeDriver:
         return entry
 
     async def value(self, raw: Raw) -> bytes:
-        """The JSON of a recorded value.
+        """Return the JSON of a recorded value.
 
-        Nothing else happens in the run while a blob is fetched, so the order stays what it was.
+        Nothing else happens in the run while a blob is fetched, so the order does not change.
         """
         while (found := self.peek(raw)) is None:
             self._fetching = self.loop.create_future()
@@ -511,7 +511,7 @@ class CodeDriver:
         return found
 
     def read(self, codec: Codec[T], raw: bytes, entry: Entry) -> T:
-        """A recorded value, typed. It fitted when it was recorded: if not, the code asks for something else."""
+        """Decode a recorded value. It fitted the type when it was recorded, so a misfit is a divergence."""
         try:
             return codec.read(raw)
         except Misfit as misfit:
@@ -523,7 +523,7 @@ class CodeDriver:
         self.diverge(entry.key, f"a value of another type ({misfit.clause()})", "the type it has now")
 
     def peek(self, raw: Raw) -> bytes | None:
-        """The JSON of a recorded value, if it is in memory; otherwise it will be fetched."""
+        """Return the JSON of a recorded value if it is in memory; otherwise it will be fetched."""
         sealed = bytes(raw)
         plain = values.plain(sealed)
         if plain is not None:
@@ -538,7 +538,7 @@ class CodeDriver:
         return self.outside.new_id()
 
     def unvisited(self, scope: CodeScope) -> bool:
-        """Whether the scope holds records that the code has not come to (again)."""
+        """Return whether the scope has recorded entries that the code has not reached (again)."""
         cut = len(scope.prefix)
         return any(
             entry.id not in self._visited
@@ -548,7 +548,7 @@ class CodeDriver:
         )
 
     def settled(self) -> bool:
-        """Whether the code has come to its end or to a hold."""
+        """Return whether the code has ended or was held."""
         return self._finished
 
 
@@ -556,7 +556,7 @@ CodeScope = NameScope[CodeDriver]
 
 
 def current_scope() -> CodeScope | None:
-    """The scope of the code that runs now, if it is a workflow's."""
+    """Return the scope of the workflow code that runs now, if any."""
     return CURRENT.get(None)
 
 

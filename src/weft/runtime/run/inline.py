@@ -16,7 +16,7 @@ from weft.steps.raised import call_in_thread
 
 
 class InlineStep:
-    """A body without arguments: plain (in a thread) or giving an awaitable."""
+    """A body without arguments: a plain function, which runs in a thread, or one that returns an awaitable."""
 
     __slots__ = ("_body", "name")
 
@@ -32,7 +32,7 @@ class InlineStep:
 
 
 class InlineBody:
-    """What the code wrote, and the type it said the result has."""
+    """The function in the code, and the codec of its result."""
 
     __slots__ = ("_asynchronous", "_fn", "_result")
 

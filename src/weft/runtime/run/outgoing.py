@@ -1,4 +1,4 @@
-"""What a run tells other runs in its own commit."""
+"""Mail to other runs, sent in a run's own commit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from weft.runtime.run.ports import RunPorts
 
 
 class SendingRun(Protocol):
-    """A run that tells others something."""
+    """A run that sends mail."""
 
     uid: RunUid
     machine: Machine
@@ -24,7 +24,7 @@ class SendingRun(Protocol):
 
 
 def enclose(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
-    """Put a command to another run, or the start of a child, into an append."""
+    """Add a command to another run, or the start of a child, to a draft."""
     body = c.encode(letter.command)
     if letter.create and isinstance(letter.command, c.StartRun):
         start = letter.command

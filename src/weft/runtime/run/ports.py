@@ -1,4 +1,4 @@
-"""What a run in memory may use of its host, and nothing else."""
+"""The parts of the host that a run in memory may use."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from weft.runtime.worker.flight import Flight
 
 
 class CountsStalls(Protocol):
-    """Counts how often the loop of this host stood still."""
+    """Counts how often the loop of this host was blocked."""
 
     stalls: int
 
 
 class Fetching(Protocol):
-    """Brings what a decision needs into memory, and then lets the run continue."""
+    """Fetches the inputs of a decision into memory, and then lets the run continue."""
 
     def fetch(self, actor: Any, missing: MissingInputs) -> None: ...
 
@@ -36,13 +36,13 @@ class Fetching(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPorts:
-    """The host as one run sees it. Callables that take an actor are given the one that calls."""
+    """The host as one run sees it. A run passes itself to callables that take an actor."""
 
     host: HostId
     tolerant: bool
     """Divergence in arguments is only reported."""
     short_path: bool
-    """Plain steps of code do without the tables."""
+    """Plain steps of code bypass the decide and evolve tables."""
     clock: Clock
     heartbeat: CountsStalls
     new_id: Callable[[], str]
@@ -55,18 +55,18 @@ class RunPorts:
     fetching: Fetching
 
     check_child: Callable[[State], None]
-    """Refuse another child of this run. Raises LimitExceeded, RunCancelled."""
+    """Check whether this run may start another child. Raises LimitExceeded, RunCancelled."""
     on_child: Callable[[str, str], None]
-    """A run below this root was started."""
+    """Note that a run below this root was started."""
 
     on_ready: Callable[[Any], None]
-    """The run has something in its mailbox."""
+    """Give the run a turn, because its mailbox has commands."""
     submit: Callable[[Any], None]
-    """The run has something to commit."""
+    """Commit the drafts of the run."""
     apply_effect: Callable[[Any, AnyEffect], None]
     arm_again: Callable[[Any, EntryId], None]
     remember: Callable[[Any, Draft], None]
-    """Keep the results of cached steps among what was just committed."""
+    """Store the results of cached steps in a draft that was just committed."""
     post_local: Callable[[Mail], None]
     adopt: Callable[[NewRun], None]
     publish: Callable[[Any, Draft], None]
@@ -76,4 +76,4 @@ class RunPorts:
     on_refused: Callable[[Any, Draft, Outcome], None]
     on_unknown: Callable[[Any, Draft, Exception, bool], None]
     set_aside: Callable[[Any, BaseException], Coroutine[Any, Any, None]]
-    """Stop this run for a person."""
+    """Hold this run for a person."""

@@ -1,8 +1,8 @@
 """The event loop of one code run: first in, first out, no clock, no I/O.
 
-The code of a workflow runs here and nowhere else, so that ``asyncio.gather``, ``TaskGroup`` and ``wait`` do the same
-thing every time. It is pumped from a callback of the process's own loop until nothing is ready. Anything that only a
-real loop could give (time, sockets, threads) is a typed error that says what to write instead.
+The code of a workflow runs only here, so that ``asyncio.gather``, ``TaskGroup`` and ``wait`` are deterministic. A
+callback of the process's own loop pumps this loop until nothing is ready. Methods that need a real loop (time, sockets,
+threads) raise a typed error that says what to write instead.
 
 Rules: docs/internals/engine.md#rule-20.
 """
@@ -25,13 +25,13 @@ from weft.steps.frames import is_users
 from weft.steps.raised import ends_host
 
 SLICE_SECONDS = 0.005
-"""A run that has more to do goes on after others had their turn."""
+"""How long a slice is. A run that has more to do continues after other runs had their turn."""
 SPIN_SECONDS = 1.0
-"""So much time in turns in which the code asked for nothing: it spins."""
+"""If the code runs this long without asking for anything, it spins."""
 TURNS_MAX = 2_000_000
-"""The same in turns, for worlds in which no time passes while code runs."""
+"""The same limit in turns, for simulated worlds in which no time passes while code runs."""
 TURNS_PER_SLICE_MAX = 20_000
-"""The same for slices."""
+"""The same limit for slices."""
 TURNS_PER_LOOK = 64
 """How often to look at the clock."""
 
@@ -71,11 +71,11 @@ IO_METHODS = (
 class ScopedTask(asyncio.Task[Any]):
     """A task of a workflow. Its hash comes from its place, so that a set of tasks has the same order in every process.
 
-    It does not come from a count: a replay makes fewer tasks, because losers and earlier rounds are not begun again.
+    A count would not do: replay creates fewer tasks, because it does not begin losers and earlier rounds again.
     """
 
     def __init__(self, coro: Any, *, place: str, loop: PrivateLoop, context: contextvars.Context) -> None:
-        # asyncio keeps all tasks of a process in one set of its own, where those of one place would all collide.
+        # asyncio keeps all tasks of a process in one set, where tasks with the same place would collide.
         self._hash = id(self) >> 4
         self._own_context = context
         super().__init__(coro, loop=loop, context=context)
@@ -88,27 +88,27 @@ class ScopedTask(asyncio.Task[Any]):
         return self._own_context is context
 
     def end(self, error: type[BaseException]) -> None:
-        """Throw it into the code, which must not see that nothing listens any more: its scope is what it was."""
-        self._log_destroy_pending = False  # it is dropped on purpose
+        """Throw an error into the code, in the task's own scope, as if the task still ran."""
+        self._log_destroy_pending = False  # the task is dropped on purpose
         coro = self.get_coro()
         if not self.done() and coro is not None:
             self._own_context.run(_throw, coro, error)
 
 
 class PrivateLoop(asyncio.AbstractEventLoop):
-    """See the module."""
+    """A deterministic event loop for the code of one run."""
 
-    # What every loop begins with is kept here: many runs never change it.
+    # Initial values are class attributes, because many runs never change them.
     workflow = ""
-    """The name of what runs here, for errors."""
+    """The name of the workflow, for errors."""
     frozen = False
     foreign: ForeignAwait | None = None
     stray: BaseException | None = None
-    """What a callback of the code raised, outside of every task."""
+    """An exception that a callback of the code raised outside any task."""
     unfinished = False
     """The slice is over, and something is still ready."""
     has_asked = False
-    """Set it when the code asks for something, recorded or new, or is told something: it does not spin."""
+    """Set when the code asks for something, recorded or new, or is told a fact: then it does not spin."""
     _outer: asyncio.AbstractEventLoop | None = None
     _turns = 0
     _looked_at: float | None = None
@@ -121,7 +121,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self.ready: deque[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = deque()
         self.tasks: dict[int, ScopedTask] = {}
         self.monotonic: Callable[[], float] = _stands_still
-        """What slices are measured with."""
+        """The clock that measures slices."""
 
     def begin_slice(self) -> None:
         """Give the code another few milliseconds."""
@@ -130,7 +130,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self._slice_began = self._turns
 
     def is_over_time(self) -> bool:
-        """Count an ask that is answered at once; whether its answer must wait for the next slice."""
+        """Count a request that is answered at once. Returns whether its answer must wait for the next slice."""
         self._turns += 1
         if not self._turns % TURNS_PER_LOOK:
             self.has_asked = True
@@ -161,7 +161,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
             _set_running(outer)
 
     def _slice_is_over(self, context: contextvars.Context | None) -> bool:
-        """Look at the clock. Raises LimitExceeded: the code spins; ``context`` is that of its last turn."""
+        """Return whether the slice is over. Raises LimitExceeded if the code spins. ``context``: of its last turn."""
         _set_running(self._outer)  # the clock of a simulated world is its loop
         now = self.monotonic()
         _set_running(self)
@@ -176,28 +176,28 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self._looked_at = now
         if self._spun >= SPIN_SECONDS or self._turns - self._turns_asked > TURNS_MAX:
             raise LimitExceeded(
-                f"The workflow goes round and round{self._place(context)} without waiting for anything.",
+                f"The workflow loops{self._place(context)} without waiting for anything.",
                 hint="Wait in every round: ctx.sleep, ctx.receive or a step. Long computing belongs in a step.",
                 code="code.spinning",
             )
         return now >= self._slice_ends or self._turns - self._slice_began > TURNS_PER_SLICE_MAX
 
     def _place(self, context: contextvars.Context | None) -> str:
-        """The line at which the task of this context stands; if it has ended, that of the first task."""
+        """Return the current line of the task with this context; if that has ended, the line of the first task."""
         tasks = list(self.tasks.values())
         candidates = [task for task in tasks if task.runs_in(context)] + tasks[:1]
         return next(filter(None, map(line_of, candidates)), "")
 
     def _raised(self, error: BaseException) -> None:
-        """Keep an error that no task has: a callback of the code raised it.
+        """Keep an error that a callback of the code raised, outside any task.
 
-        asyncio raises SystemExit and KeyboardInterrupt of a task out of the loop as well; the task has them too.
+        asyncio also raises SystemExit and KeyboardInterrupt of a task out of the loop; these belong to the task.
         """
         if not any(task.done() and not task.cancelled() and task.exception() is error for task in self.tasks.values()):
             self.stray = self.stray or error
 
     def spawn(self, coro: Coroutine[Any, Any, Any], scope: NameScope[Any]) -> ScopedTask:
-        """A task that runs in this scope."""
+        """Create a task that runs in this scope."""
         context = contextvars.copy_context()
         context.run(CURRENT.set, scope)
         return self._task(coro, scope, context)
@@ -212,7 +212,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self.tasks.pop(id(task), None)
 
     def end_all(self, error: type[BaseException]) -> None:
-        """Throw it into every task where it stands, in the task's own context; what the code makes of it is ignored."""
+        """Throw an error into every task, in the task's own context. The reaction of the code is ignored."""
         outer = _get_running()
         _set_running(self)
         try:
@@ -223,12 +223,12 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         self.tasks.clear()
 
     async def frozen_until(self, waiter: asyncio.Future[None]) -> None:
-        """Let nothing else happen in here before ``thaw``: whoever calls this goes on as if it had not waited."""
+        """Run nothing else in this loop until ``thaw``, so that the caller continues as if it had not waited."""
         self.frozen = True
         await waiter
 
     def thaw(self, waiter: asyncio.Future[None]) -> None:
-        """End a freeze; the one who asked for it goes on first."""
+        """End a freeze. The caller of ``frozen_until`` continues first."""
         self.frozen = False
         if waiter.done():
             return
@@ -239,7 +239,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
 
     # --- what asyncio asks of a loop ------------------------------------------------------------------------------
 
-    def call_soon(  # type: ignore[override]  # no handle: nothing in here can be taken back
+    def call_soon(  # type: ignore[override]  # no handle: callbacks here cannot be cancelled
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> None:
         self.ready.append((callback, args, context if context is not None else contextvars.copy_context()))
@@ -271,10 +271,10 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Say nothing: what a lost task raised is the code's own affair, as in ``asyncio.gather``."""
+        """Ignore exceptions of tasks that were never awaited, as ``asyncio.gather`` does."""
 
     async def shutdown_asyncgens(self) -> None:
-        """Asynchronous generators end with the code that made them."""
+        """Do nothing: asynchronous generators end with the code that made them."""
 
     def _foreign(self, what: str, instead: str) -> NoReturn:
         where = _user_line()
@@ -313,7 +313,7 @@ def _throw(coro: Any, error: type[BaseException]) -> None:
     try:
         coro.throw(error())
         coro.close()
-    except BaseException:  # noqa: BLE001 - nobody listens any more
+    except BaseException:  # noqa: BLE001 - the code is being closed
         return
 
 
@@ -322,7 +322,7 @@ def _stands_still() -> float:
 
 
 def error_of(task: asyncio.Task[Any]) -> BaseException | None:
-    """What a task that is done ended with. Ask once: a cancelled task gives its own exception only the first time."""
+    """Return the exception of a task that is done. Call it once: a cancelled task gives its own exception only once."""
     try:
         return task.exception()
     except asyncio.CancelledError as error:
@@ -330,7 +330,7 @@ def error_of(task: asyncio.Task[Any]) -> BaseException | None:
 
 
 def line_of(task: asyncio.Task[Any]) -> str:
-    """Where the user's code of a task stands: " at app.py:12", or nothing."""
+    """Return the current line of a task in the user's code: " at app.py:12", or an empty string."""
     where = ""
     coro: Any = task.get_coro()
     while (frame := getattr(coro, "cr_frame", None)) is not None:
@@ -342,8 +342,8 @@ def line_of(task: asyncio.Task[Any]) -> str:
 
 
 def make_loop() -> PrivateLoop:
-    """A loop for one run."""
-    return PrivateLoop()  # type: ignore[abstract]  # what it lacks is put into the class below, as refusals
+    """Make a loop for one run."""
+    return PrivateLoop()  # type: ignore[abstract]  # the missing methods are added below; they raise errors
 
 
 def _forbid(name: str) -> None:
@@ -358,7 +358,7 @@ for _name in (*IO_METHODS, "run_until_complete", "run_forever"):
 
 
 def _refuse_unordered(frame: Any) -> None:
-    """``asyncio.as_completed`` puts bare coroutines into a set, whose order differs from process to process."""
+    """Reject coroutines in ``asyncio.as_completed``, which puts them into a set with no stable order."""
     for _ in range(3):
         if frame is None or frame.f_globals.get("__name__") != "asyncio.tasks":
             return
@@ -372,7 +372,7 @@ def _refuse_unordered(frame: Any) -> None:
 
 
 def _user_line() -> str:
-    """Where the user's code stands: the innermost frame that is neither Weft's, nor Python's, nor installed."""
+    """Return the current line of the user's code: the innermost frame outside Weft, Python and installed packages."""
     frame = sys._getframe(2)  # noqa: SLF001
     while frame is not None:
         if is_users(frame.f_code.co_filename):

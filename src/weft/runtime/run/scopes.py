@@ -1,6 +1,6 @@
-"""Where in a workflow the code is: every asyncio task has a scope of its own, and counts what it names.
+"""The current place in a workflow: every asyncio task has its own scope, which counts the uses of each name.
 
-The scope is a context variable, so whichever ``ctx`` the code uses, and from whichever task, is the right one.
+The scope is a context variable, so it is right whichever ``ctx`` the code uses, and in whichever task.
 
 Rules: docs/internals/engine.md#rule-21.
 """
@@ -30,7 +30,7 @@ class NameScope(Generic[Driver]):
         self.tasks = 0
 
     def count(self, name: str, kind: str) -> int:
-        """Return which use of the name this is: the n-th in this scope. A name is for one kind of thing."""
+        """Count a use of a name and return its number in this scope. A name identifies only one kind of operation."""
         n = self.counts.get(name, 0) + 1
         self.counts[name] = n
         if n == 1:
@@ -43,25 +43,25 @@ class NameScope(Generic[Driver]):
         return n
 
     def has_entered(self, segment: str) -> bool:
-        """Whether the code has come to this place below here."""
+        """Return whether the code has entered this place below the scope."""
         if segment[0] == "&":
             return int(segment[1:]) < self.tasks
         name, _, number = segment.partition("#")
         return self.counts.get(name, 0) >= int(number or 1)
 
     def for_task(self) -> NameScope[Driver]:
-        """The scope of the next asyncio task made here."""
+        """Return the scope of the next asyncio task that is created here."""
         inner = NameScope(self.driver, f"{self.prefix}&{self.tasks}/", self)
         self.tasks += 1
         return inner
 
     def inside(self, name: str, n: int) -> NameScope[Driver]:
-        """The scope of what a named operation contains. It holds branches or rounds, and no entries of its own."""
+        """Return the scope inside a named operation. It contains branches or rounds, but no entries of its own."""
         place = name if n == 1 else f"{name}#{n}"
         return NameScope(self.driver, f"{self.prefix}{place}/", self)
 
     def branch(self, key: str) -> NameScope[Driver]:
-        """The scope of one branch or round of the operation whose scope this is."""
+        """Return the scope of one branch or round of the operation that this scope belongs to."""
         self.counts[key] = 1
         self.holds_branches = True
         return NameScope(self.driver, f"{self.prefix}{key}/", self)

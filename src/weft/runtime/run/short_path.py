@@ -1,7 +1,7 @@
 """The short path of an actor: a plain step of code succeeds, and the code asks for the next one.
 
-What it records, and what leaves with it, is what ``Actor`` would record and let out. Whatever is not plain is left to
-it. Tests play the same runs with and without this path and compare the logs.
+This path records the same events and causes the same effects as ``Actor`` would. Everything that is not plain is left
+to ``Actor``. Tests play the same runs with and without this path and compare the logs.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class PlainRun(Protocol):
 
 
 def take_plain(run: PlainRun, posted: PendingCommand) -> bool:
-    """Record the success of a task and let the code go on. False: it is not plain, and nothing was recorded."""
+    """Record the success of a task and let the code continue. False: it is not plain, and nothing was recorded."""
     command, driver = posted.command, run.driver
     assert isinstance(command, c.ReportTaskSucceeded)
     if driver is None or run.pending or run.machine.state.status != "running":
         return False
     if posted.mail_id or posted.key is not None:
         return False
-    draft = run.open_draft()  # it begins behind the last event, so before the next one is taken in
+    draft = run.open_draft()  # opened before the event is recorded, because it begins after the last event
     event = plain.take_success(run.machine, command, run.now_ms)
     if event is None:
         return False

@@ -1,4 +1,4 @@
-"""What an append says of its run beside its events: a snapshot of where it stands, and until when it only waits."""
+"""The parts of an append besides its events: a snapshot, index rows, and the time until which the run only waits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
 
 DEAD_LETTERS = "weft.dead_letters"
-"""The attribute of runs that have some."""
+"""The attribute of runs that have dead letters."""
 ASKING = "weft.asking"
 """The attribute of runs that have open questions."""
 _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
@@ -40,7 +40,7 @@ class RestingRun(Protocol):
 
 
 def keep_snapshot(run: RestingRun, draft: Draft) -> None:
-    """The tail has grown as long as what a snapshot costs: take one, so that loading stays short and the cost even."""
+    """Add a snapshot to a draft. Called when the log since the last one has grown as large as a snapshot."""
     state = run.machine.state
     if state.over:
         return
@@ -51,7 +51,7 @@ def keep_snapshot(run: RestingRun, draft: Draft) -> None:
 
 
 def note_idle(run: RestingRun, draft: Draft) -> None:
-    """Say on the row until when the run only waits, if that changes: who takes over then need not load it before.
+    """Record on the row until when the run only waits, if that changes, so that no other host loads it before.
 
     Nothing changes for a run that has tasks in flight, if its row says so already.
     """
@@ -64,7 +64,7 @@ def note_idle(run: RestingRun, draft: Draft) -> None:
 
 
 def _idle_until(machine: Machine) -> Millis | None:
-    """When the run next does something by itself. None: it has tasks in flight, or waits for too much to look at."""
+    """Return when the run next does something on its own. None: it has tasks in flight, or too many waits to check."""
     state = machine.state
     if state.tasks:
         return None
@@ -77,7 +77,7 @@ def _idle_until(machine: Machine) -> Millis | None:
 
 
 def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
-    """Let the run be found by an event that was just taken in: by an attribute of its row, or by a key."""
+    """Make the run findable by an event that was just recorded: by an attribute of its row, or by a key."""
     if isinstance(event, _MARKING):
         draft.attributes = {**(draft.attributes or {}), **_marks(machine, event)}
     elif isinstance(event, e.MessageAnswered) and not event.repeated:
@@ -85,7 +85,7 @@ def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
 
 
 def _marks(machine: Machine, event: e.AnyEvent) -> dict[str, object]:
-    """What the run's row shows of this event."""
+    """Return the attributes that this event sets on the run's row."""
     if isinstance(event, e.AttributesSet):
         return dict(event.attributes)
     return {DEAD_LETTERS: has_dead_letters(machine)}

@@ -1,4 +1,4 @@
-"""What a host adds to a start before it is decided: the meaning of the name, and the defaults of the parameters."""
+"""Complete a start before it is decided: resolve the workflow's name, and add the defaults of the parameters."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class StartingRun(Protocol):
     fetched: dict[str, bytes | WeftError]
 
     def keep(self, raw: bytes) -> Raw:
-        """Return a value as the log has it."""
+        """Return a value in the form of the log."""
         ...
 
 
 def complete_start(run: StartingRun, start: c.StartRun, draft: Draft) -> c.StartRun:
-    """Fill in what the sender did not know. A start that cannot be is marked as refused."""
+    """Fill in the fields that the sender did not know. A start that is impossible is marked as refused."""
     if start.run_id != run.id:
         taken = f"{start.run_id} exists already"
         start = msgspec.structs.replace(start, run_id=run.id, refused=taken)
@@ -47,7 +47,7 @@ def complete_start(run: StartingRun, start: c.StartRun, draft: Draft) -> c.Start
 
 
 def _resolved(run: StartingRun, start: c.StartRun, draft: Draft) -> c.StartRun:
-    """A start by name, with the version, style and timeout that the name has here."""
+    """Resolve a start by name: add the version, style and timeout of the workflow with this name here."""
     callee = run.callee
     if callee is None:
         missing = f'No workflow "{start.workflow}" is known here.'
@@ -58,7 +58,7 @@ def _resolved(run: StartingRun, start: c.StartRun, draft: Draft) -> c.StartRun:
 
 
 def _with_words_read(run: StartingRun, start: c.StartRun) -> c.StartRun:
-    """What was typed for a start, by the types that are declared here."""
+    """Convert the words that were typed for a start, by the types that are declared here."""
     program = run.ports.program(start.workflow, start.version)
     raw = bytes(start.input)
     given = run.fetched.get(values.parse_ref(raw).digest) if values.is_ref(raw) else values.unseal(raw)
@@ -68,7 +68,7 @@ def _with_words_read(run: StartingRun, start: c.StartRun) -> c.StartRun:
 
 
 def _with_defaults(run: StartingRun, start: c.StartRun) -> c.StartRun:
-    """The defaults are recorded with the start: the run keeps them when the code changes."""
+    """Record the defaults with the start, so that the run keeps them when the code changes."""
     program = run.ports.program(start.workflow, start.version)
     if program is None or not program.defaults(None):
         return start

@@ -1,7 +1,7 @@
-"""Recorded entries that replay has not reached: how a renamed step is noticed before it acts twice.
+"""Recorded entries that replay has not reached. They reveal a renamed step before it acts twice.
 
-The calls of unchanged code come in the order in which they were recorded. So when code asks for new work, it has
-reached everything that is recorded where it stands. If it has not, the code was changed.
+Unchanged code makes its calls in the order in which they were recorded. So when code asks for new work, it has reached
+every entry that is recorded in its scope. If it has not, the code was changed.
 
 Rules: docs/internals/engine.md#rule-21.
 """
@@ -18,7 +18,7 @@ from weft.runtime.run.scopes import NameScope
 log = logging.getLogger("weft")
 
 NEW_WORK = frozenset({"step", "child", "ask"})
-"""What reaches the outside world. Timers, messages and recorded values do not."""
+"""The kinds of entries that act on the outside world. Timers, messages and recorded values do not."""
 _ACTS = frozenset({"step", "child"})
 _SHOWN_MAX = 5
 
@@ -28,11 +28,11 @@ class Missed(NamedTuple):
 
     entry: Entry
     place: str
-    """Where the code of its scope would name it."""
+    """The place of the entry in the scope of the code."""
     kind: str
 
     def error(self, run_id: str, asked: str, kind: str) -> Diverged:
-        """Name both places and the ways out."""
+        """Make the error: it names both places and the possible fixes."""
         recorded = f"the {self.entry.kind} `{self.entry.key}`"
         name = _name(self.place)
         renamed = f'Renamed: @app.{"step" if self.entry.kind == "step" else "workflow"}(name="{name}")'
@@ -56,7 +56,7 @@ class Missed(NamedTuple):
 
 
 class Unreached:
-    """What was recorded before this replay began and was not reached yet."""
+    """The entries that were recorded before this replay began and that it has not reached yet."""
 
     def __init__(self, state: CodeState) -> None:
         # Missing what is cancelled says nothing: it was given up. "!" marks places of the engine itself.
@@ -67,11 +67,11 @@ class Unreached:
         }
 
     def forget(self, number: int) -> None:
-        """An entry was reached, or is reported already."""
+        """Forget an entry that was reached or already reported."""
         self.entries.pop(number, None)
 
     def missed(self, scope: NameScope[Any], state: CodeState) -> Missed | None:
-        """The first entry that acted, in this scope or one around it, and that the code has passed by."""
+        """Return the first entry that acted and that the code has passed, in this scope or an outer one."""
         for number, entry in self.entries.items():
             if entry.kind not in _ACTS or entry.optional or number not in state.entries:
                 continue
@@ -85,7 +85,7 @@ class Unreached:
         return None
 
     def has_items(self, inner: NameScope[Any], count: int) -> bool:
-        """Whether something acted in an item of a map that comes after so many."""
+        """Return whether something acted in an item of a map after the first ``count``."""
         prefix = f"{inner.prefix}~"
         numbers = (
             entry.key[len(prefix) :].partition("/")[0]
@@ -95,7 +95,7 @@ class Unreached:
         return any(int(number) >= count for number in numbers)
 
     def report(self, state: CodeState) -> None:
-        """The run ends: say what replay never reached."""
+        """Log the entries that replay never reached. Called when the run ends."""
         gone = [entry.key for number, entry in self.entries.items() if number in state.entries and not entry.optional]
         if gone:
             listed = ", ".join(gone[:_SHOWN_MAX]) + (f" and {len(gone) - _SHOWN_MAX} more" if gone[_SHOWN_MAX:] else "")
@@ -113,7 +113,7 @@ def _missed_in(scope: NameScope[Any], entry: Entry, state: CodeState) -> Missed 
 
 
 def _operation(place: str, rest: str, state: CodeState) -> str:
-    """Which operation contains branches or rounds like these. Only races and loops are recorded themselves."""
+    """Return the kind of operation that contains these branches or rounds. Only races and loops are recorded."""
     if _name(place).startswith("&"):
         return "task"
     for entry in state.entries.values():

@@ -1,1 +1,1 @@
-"""Performing steps: attempts, slots, timeouts, threads and processes."""
+"""Perform steps: attempts, slots, timeouts, threads and processes."""

@@ -1,4 +1,4 @@
-"""The arguments of a task, as its body is given them."""
+"""The arguments that the body of a task gets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Load = Callable[[bytes], Awaitable[bytes]]
 
 
 class RecordedTask(msgspec.Struct):
-    """What an undo is given of its task."""
+    """The recorded data about a task that its undo gets."""
 
     input: Raw
     result: Raw
@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def arguments_of(effect: PerformTask, load: Load) -> bytes:
-    """Return the arguments as JSON; those of an undo are picked from what its task was given and gave."""
+    """Return the arguments as JSON. Those of an undo are taken from the input and result of its task."""
     if effect.takes is None:
         return await load(bytes(effect.input))
     recorded = _recorded(effect.input)

@@ -1,4 +1,4 @@
-"""Threads and processes for step bodies, made when the first one is needed."""
+"""Threads and processes for step bodies, created when they are first needed."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 
 class PoolExecutor:
-    """A pool of each kind. A body that outlives its timeout keeps its thread until it returns.
+    """A pool of threads and a pool of processes.
 
-    Python cannot stop it.
+    A body that outlives its timeout keeps its thread until it returns, because Python cannot stop a thread.
     """
 
     def __init__(self, *, threads_max: int = 64, processes_max: int | None = None) -> None:
@@ -36,7 +36,7 @@ class PoolExecutor:
 
     async def in_process(self, body: Callable[..., T], *arguments: Any) -> T:
         if self._processes is None:
-            # Heavy, and only for those who ask for processes.
+            # Slow to import, and needed only for steps that run in processes.
             import multiprocessing  # noqa: PLC0415
             from concurrent.futures import ProcessPoolExecutor  # noqa: PLC0415
 
@@ -46,19 +46,19 @@ class PoolExecutor:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._processes, body, *arguments)
         except BrokenExecutor as error:
-            # The next one gets a new pool: a body that took its process down must not take others with it for ever.
+            # The next body gets a new pool, so that a body that killed its process does not break later ones.
             self._processes = None
             raise RuntimeError("the process that performed it died") from error
 
     def close(self) -> None:
-        """Let go of the pools; bodies that still run are not waited for."""
+        """Close the pools without waiting for bodies that still run."""
         running = list((getattr(self._processes, "_processes", None) or {}).values())
         for pool in (self._threads, self._processes):
             if pool is not None:
                 pool.shutdown(wait=False, cancel_futures=True)
         self._threads = self._processes = None
         for process in running:
-            process.terminate()  # Python would wait for it at exit; whoever goes on performs its step again
+            process.terminate()  # Python would wait for it at exit; the next host repeats its step
 
 
 def _ignore_interrupts() -> None:

@@ -1,4 +1,4 @@
-"""How an attempt failed: what its body raised becomes a report."""
+"""Turn the exception of a failed attempt into a report."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def report_failure(effect: PerformTask, body: StepBody | None, error: BaseExcept
 
 
 def report_raised(flight: Flight, error: BaseException) -> c.ReportTaskFailed | c.ReportWorkAccepted:
-    """Return the report of an attempt that raised: whatever the body raises is its answer."""
+    """Return the report of an attempt that raised. Any exception of the body is the step's failure."""
     effect = flight.effect
     if isinstance(error, AnsweredLater):
         return c.ReportWorkAccepted(effect.task, effect.attempt, effect.delivery)
@@ -42,18 +42,18 @@ def report_raised(flight: Flight, error: BaseException) -> c.ReportTaskFailed | 
 
 
 def _meant_by(flight: Flight, error: BaseException) -> BaseException:
-    """What ended an attempt, as its body or its timeout meant it."""
+    """Return the error that ended an attempt: the body's own exception, or a timeout."""
     if isinstance(error, BodyRaised):
         return error.error
     if flight.timed_out and isinstance(error, asyncio.CancelledError):
         late = TimeoutError()
-        late.__cause__ = error  # it says where the body was
+        late.__cause__ = error  # its traceback shows where the body was
         return late
     return error
 
 
 def ends_attempt(flight: Flight, error: BaseException) -> bool:
-    """Whether this ends the hand-out from outside: the host stopped it, or is going down."""
+    """Return whether this ends the attempt from outside: the host stopped it, or the process is ending."""
     if isinstance(error, asyncio.CancelledError):
         return flight.stopped
     if isinstance(error, GeneratorExit):
@@ -63,7 +63,7 @@ def ends_attempt(flight: Flight, error: BaseException) -> bool:
 
 
 def unknown_step(step: str) -> UnknownStep:
-    """Return the error of a step that this host does not have."""
+    """Make the error for a step that this host does not have."""
     hint = "Import the module that has it before the engine starts."
     return UnknownStep(f'No step "{step}" is registered here.', hint=hint)
 

@@ -1,4 +1,4 @@
-"""A task that was dispatched and has not been answered for, and what is asked before it begins."""
+"""A dispatched task without a delivered report, and the check before its body begins."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ Report = c.ReportTaskSucceeded | c.ReportTaskFailed | c.ReportWorkAccepted
 
 
 class Flight(msgspec.Struct, eq=False):
-    """One attempt at a task, until its report was taken."""
+    """One attempt at a task, until its report is delivered."""
 
     uid: RunUid
     run_id: str
     effect: PerformTask
     body: StepBody | None
     offer: TaskOffer | None = None
-    """Set if it was taken from the shared queue: its report goes to another host's run."""
+    """Set if the task was taken from the shared queue: its report goes to a run on another host."""
     running: asyncio.Task[None] | None = None
     stalls: int = 0
-    """How often this host had stood still when the store last said that this is its own."""
+    """The number of stalls of this host when the store last confirmed that the task is its own."""
     since: float = 0.0
-    """When it was handed out, on the monotonic clock."""
+    """When the task was dispatched, on the monotonic clock."""
     begun: bool = False
     stopped: bool = False
     emitted: bool = False
     timer: asyncio.TimerHandle | None = None
-    """When its timeout cancels it; every heartbeat of the body moves it. Afterwards: when it is abandoned."""
+    """The timer of the timeout, which every heartbeat restarts. After cancellation: the timer until it is abandoned."""
     timed_out: bool = False
     chunks: Iterator[int] = msgspec.field(default_factory=count)
-    """Numbers for the chunks of output that its body writes, on whichever threads."""
+    """Numbers for the chunks of output that the body writes, on any thread."""
 
     def disarm(self) -> None:
         """Cancel the timeout."""
@@ -49,12 +49,12 @@ class Flight(msgspec.Struct, eq=False):
 
 
 class ConfirmsTasks(Protocol):
-    """Asked before a body begins: its host may have been away so long that others perform it by now."""
+    """Confirms before a body begins that the task was not taken over by another host meanwhile."""
 
     def is_doubtful(self, stalls: int) -> bool:
-        """Whether what was its own after so many standstills may be in other hands by now."""
+        """Return whether tasks that were confirmed at this number of stalls may have been taken over since."""
         ...
 
     async def confirm(self, flight: Flight) -> None:
-        """Return when it is known to be in ours. If it is not, this never returns: the flight is stopped."""
+        """Return once the task is confirmed as this host's own. Otherwise stop the flight and never return."""
         ...

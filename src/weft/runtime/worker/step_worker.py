@@ -1,7 +1,7 @@
 """Performs tasks in this process and reports how they ended.
 
-The table of what is in flight outlives everything that happens to a run meanwhile (a reset, a reload): handing out what
-is in it does nothing, and an entry stays until its report was taken. Slots are bounded; what has none waits in line.
+The table of flights does not depend on what happens to a run meanwhile (a reset, a reload): dispatching a task that is
+in the table does nothing, and an entry stays until its report is delivered. Tasks without a free slot wait in a queue.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ log = logging.getLogger("weft")
 _get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name
 
 GRACE_SECONDS = 1.0
-"""How long a body may clean up after it was cancelled. One that goes on for longer is abandoned."""
+"""How long a body may clean up after it was cancelled. After that it is abandoned."""
 
 _NONE: dict[EntryId, Flight] = {}
 
 
 class StepWorker:
-    """Knows every task that is in flight here, and performs as many at once as there are slots."""
+    """Tracks every task that is in flight here, and performs as many at once as there are slots."""
 
     def __init__(
         self,
@@ -69,21 +69,21 @@ class StepWorker:
         self.closed = False
         self.guard: ConfirmsTasks | None = None
         self.wrap_body: Callable[[Flight], StepBody | None] | None = None
-        """Set by tests: what performs a task instead of its body."""
+        """Set by tests: a substitute for the bodies of tasks."""
         self.failed: Callable[[str, BaseException], None] = _not_hosted
-        """Told when an answer cannot be given."""
+        """Called when a report cannot be delivered."""
         self._context = contextvars.copy_context()
         self._queue: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
         self._stopping: dict[asyncio.Task[None], Flight] = {}
         """Bodies that were cancelled and may still clean up."""
         self._abandoned: set[asyncio.Task[None]] = set()
-        """Bodies that went on after they were cancelled. Nobody waits for them."""
+        """Bodies that kept running after they were cancelled. Their results are ignored."""
 
     def perform(self, flight: Flight) -> None:
-        """Perform it as soon as there is a slot. What is in flight already is not performed again.
+        """Perform a task as soon as there is a free slot. A task that is already in flight is not performed again.
 
-        Nor is what came before it: an old answer of the store may be heard after the task came anew from the queue.
+        Neither is an earlier delivery: an old answer of the store may arrive after the task came again from the queue.
         """
         if self.closed:
             return
@@ -111,7 +111,7 @@ class StepWorker:
         self._fill()
 
     def answered(self, flight: Flight) -> None:
-        """Its report was taken (or refused for good)."""
+        """Forget a flight whose report was delivered (or finally refused)."""
         task = flight.effect.task
         flights = self.flights.get(flight.uid)
         if flights is not None and flights.get(task) is flight:
@@ -120,32 +120,32 @@ class StepWorker:
                 del self.flights[flight.uid]
 
     def stop(self, uid: RunUid, task: EntryId) -> None:
-        """Nobody waits for it: cancel what can be cancelled; an answer that still comes is dropped."""
+        """Cancel a task whose result is no longer needed; a late answer is dropped."""
         flight = self._of(uid).get(task)
         if flight is not None:
             self._forget(uid, task)
             self._stop(flight)
 
     def stop_all(self, uid: RunUid) -> None:
-        """The run is over, or no longer ours."""
+        """Cancel all tasks of a run that is over, or that this host no longer owns."""
         for task in list(self._of(uid)):
             self.stop(uid, task)
 
     def stop_after(self, uid: RunUid, seq: int) -> None:
-        """What began before it was durable, under numbers that the log may yet give to something else.
+        """Cancel tasks that began before they were durable: the log may still give their numbers to other entries.
 
-        What has a row is durable, whatever this host knew of the run when it took it.
+        A task with a row in the shared queue is durable, whatever this host knows about the run.
         """
         for task in [task for task, flight in self._of(uid).items() if task > seq and flight.offer is None]:
             self.stop(uid, task)
 
     def has(self, uid: RunUid, task: EntryId, attempt: int, delivery: int) -> bool:
-        """Whether this very hand-out is in flight here."""
+        """Return whether exactly this delivery of a task is in flight here."""
         flight = self._of(uid).get(task)
         return flight is not None and (flight.effect.attempt, flight.effect.delivery) == (attempt, delivery)
 
     def is_busy(self, uid: RunUid) -> bool:
-        """Whether anything of this run is in flight here."""
+        """Return whether any task of this run is in flight here."""
         return uid in self.flights
 
     def free_slots(self) -> int:
@@ -169,7 +169,7 @@ class StepWorker:
                 self._next()  # a task that is cancelled before its first step takes none
 
     def _cancel(self, flight: Flight, running: asyncio.Task[None]) -> None:
-        """Cancel a body, and abandon it if it goes on for all that."""
+        """Cancel a body; abandon it if it keeps running."""
         running.cancel()
         if flight.begun and not running.done():
             self._stopping[running] = flight
@@ -181,13 +181,13 @@ class StepWorker:
         self._cancel(flight, running)
 
     def _abandon(self, flight: Flight, running: asyncio.Task[None]) -> None:
-        """The body swallowed its cancellation. Its attempt has timed out, or nobody waits for it any more."""
+        """Abandon a body that ignored its cancellation. Its attempt timed out, or its result is no longer needed."""
         flight.disarm()
         flight.running = None
         del self._stopping[running]
         self._abandoned.add(running)
         log.warning(
-            "weft: %s of %s goes on although it was cancelled; it is abandoned, and what it returns is ignored. "
+            "weft: %s of %s keeps running although it was cancelled; it is abandoned, and its result is ignored. "
             "Let asyncio.CancelledError pass.",
             flight.effect.location or flight.effect.step,
             flight.run_id,
@@ -199,7 +199,7 @@ class StepWorker:
 
     def _start(self, flight: Flight) -> None:
         self._free -= 1
-        # A context of its own: a body must not see the scope of the workflow whose turn happens to hand it out.
+        # A separate context: a body must not see the scope of the workflow whose turn dispatches it.
         flight.running = asyncio.get_running_loop().create_task(self._perform(flight), context=self._context.copy())
 
     def _next(self) -> None:
@@ -208,7 +208,7 @@ class StepWorker:
 
     @contextlib.contextmanager
     def _lend_slot(self) -> Iterator[None]:
-        """A body that waits for a run gives up its slot meanwhile: the run may need it."""
+        """Free the slot of a body while it waits for a run, which may need the slot."""
         self._free += 1
         self._fill()
         try:
@@ -290,7 +290,7 @@ class StepWorker:
             self._abandoned.discard(asyncio.current_task())
 
     def _arm(self, flight: Flight) -> None:
-        """Let the timeout begin."""
+        """Start the timeout."""
         running = flight.running
         if running is not None:
             seconds = flight.effect.policy.timeout_ms / 1000
@@ -302,7 +302,7 @@ class StepWorker:
             self._arm(flight)
 
     def _extend_timeout(self, flight: Flight) -> bool:
-        """Let the timeout begin anew, on whichever thread the body runs; whether anybody still waits for it."""
+        """Restart the timeout, from any thread. Returns whether the result is still needed."""
         running = flight.running
         if not flight.stopped and flight.timer is not None and running is not None:
             loop = running.get_loop()
@@ -313,7 +313,7 @@ class StepWorker:
         return not flight.stopped
 
     def _emit(self, flight: Flight, stream: str, raw: bytes) -> None:
-        """Output of a body, on whichever thread it runs; a hand-out that nobody waits for is not heard any more."""
+        """Write output of a body, from any thread. Output is dropped if the result is no longer needed."""
         if self._streams is None or flight.stopped:
             return
         effect = flight.effect
@@ -331,7 +331,7 @@ class StepWorker:
         )
 
     def withdraw_queued(self, since: float) -> list[Flight]:
-        """Forget what has waited for a slot since then or longer, and could be performed elsewhere."""
+        """Remove and return tasks that have waited for a slot since this time, if other hosts could perform them."""
         given = [
             flight
             for flight in self._queue
@@ -346,15 +346,15 @@ class StepWorker:
         return given
 
     def begun(self) -> list[Flight]:
-        """What is being performed. May be asked from another thread while the loop stands still."""
+        """Return the flights whose bodies have begun. May be called from another thread while the loop is blocked."""
         return [flight for flights in list(self.flights.values()) for flight in list(flights.values()) if flight.begun]
 
     def next_queued(self) -> Flight | None:
-        """What has waited longest for a slot."""
+        """Return the flight that has waited longest for a slot."""
         return self._queue[0] if self._queue else None
 
     async def drain(self, seconds: float) -> int:
-        """Wait for what runs, at most that long; how many are left."""
+        """Wait for running bodies, at most this long. Returns how many are left."""
         self._queue.clear()
         running = [
             flight.running
@@ -367,15 +367,15 @@ class StepWorker:
         return sum(1 for task in running if not task.done())
 
     def abandon(self) -> None:
-        """Stop everything now; unanswered tasks are for whoever comes next."""
+        """Stop all tasks now. The next host performs those without a delivered report."""
         for uid in list(self.flights):
             self.stop_all(uid)
         self._queue.clear()
 
     async def finish_stopped(self) -> None:
-        """Wait until what was stopped has cleaned up. What goes on for all that is hidden from the end of the loop.
+        """Wait until stopped bodies have cleaned up. Bodies that keep running are hidden from asyncio.
 
-        ``asyncio.run`` waits for every task that it knows.
+        ``asyncio.run`` would otherwise wait for them.
         """
         if self._stopping:
             await asyncio.wait(self._stopping, timeout=GRACE_SECONDS)
