@@ -141,7 +141,7 @@ def test_questions_are_looked_at_and_answered_by_those_who_are_asked(weft: Weft,
         assert {one["run"] for one in found["questions"]} == runs, who
 
     assert "may not answer" in weft("decide", "p-1:ok", "approve", "--by", "eve").err
-    assert "something else" in weft("decide", "p-1:ok", "approve", "--by", "ann", "--digest", "0" * 32).err
+    assert "has changed since" in weft("decide", "p-1:ok", "approve", "--by", "ann", "--digest", "0" * 32).err
     assert weft("decide", "p-1:ok", "approve", "--by", "ann", "--digest", shown["digest"]).code == 0
     assert weft("run", "app.py", "nothing").code == 0
     status: Any = weft("show", "p-1", "--json").json()
