@@ -1,7 +1,7 @@
-"""The way to runs for handles, clients, the server and the command line, with or without a host in this process.
+"""The interface to runs for handles, clients, the server and the command line, with or without a host in this process.
 
-With one, a run in memory here answers at once, and one at rest is taken up first. Without one, or when another host
-owns the run, the command travels as mail and its host acts on it. Either way it is durable when the call returns.
+With a host, a run in memory answers at once, and a run without an owner is loaded first. Without a host, or when
+another host owns the run, the command is sent as mail. Either way the command is durable when the call returns.
 """
 
 from __future__ import annotations
@@ -64,13 +64,13 @@ T = TypeVar("T")
 
 POLL_SECONDS = 0.05
 AGAIN = "Look at the run, or send it again: with the same key it counts once."
-"""What to do when nobody knows whether a command was taken."""
+"""The hint for a command whose outcome is unknown."""
 REOPENING = (c.RetryRun, c.RequeueLetter, c.DiscardLetter)
-"""Commands that also a run that is over takes."""
+"""Commands that a run accepts even when it is over."""
 
 
 class StartResult(msgspec.Struct, frozen=True):
-    """``created`` False: the run of this id was there."""
+    """The result of a start. ``created`` is False if the run already existed."""
 
     uid: RunUid
     id: RunId
@@ -109,9 +109,9 @@ class RunService:
         return await self.soon(work, unknown, hint="Start it again under the same id.", run_id=start.run_id)
 
     async def soon(self, work: Coroutine[Any, Any, T], unknown: str, *, hint: str = "", run_id: str = "") -> T:
-        """Wait for something that writes. ``unknown``: what nobody knows if the store does not answer.
+        """Wait for a call to the store. ``unknown``: what is unknown without an answer, for the error.
 
-        Raises Unavailable or Full: at once while the store takes nothing, else when it has answered nobody for a while.
+        Raises Unavailable or Full: at once if the store does not accept writes, else when it has not answered for long.
         """
         trouble = self._trouble()
         if trouble is not None:
@@ -142,7 +142,7 @@ class RunService:
         another workflow or input, or always with ``existing="refuse"``.
         """
         if not start.style:
-            check_name(start.workflow)  # nobody knows yet whether there is such a workflow
+            check_name(start.workflow)  # it is not known yet whether there is such a workflow
         raw = bytes(start.input)
         kept = await self.values.keep(raw)
         if kept is not raw:
@@ -161,7 +161,7 @@ class RunService:
                 found = await self._row_or_none(RunId(start.run_id))
             if found is not None:
                 return await self._attach(found, start, existing)
-            # A start of this id is under way here and not durable yet: whether it will be decides what this one is.
+            # Another start with this id is in progress here and not durable yet: wait for its outcome.
             await asyncio.sleep(POLL_SECONDS / 10)
 
     async def _make(self, start: c.StartRun, delay_ms: int) -> StartResult:
@@ -184,7 +184,7 @@ class RunService:
         if await self._creator.create(new) is Outcome.ID_TAKEN:
             raise IdTaken(f"{run_id} exists already.", run_id=run_id)
         if self.local is not None and delay_ms < self.local.settings.scan_seconds * 1000:
-            # What is due later is seen in time by the next look.
+            # A delayed run is found by a later poll.
             self.local.wakeups.wake(MAIL, RUNS)
         return StartResult(uid, run_id, created=True)
 
@@ -216,9 +216,9 @@ class RunService:
     # --- commands -------------------------------------------------------------------------------------------------
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
-        """Give a run a command. Durable when it returns; the same key twice changes nothing.
+        """Give a command to a run. It is durable when this returns. A key that was used before changes nothing.
 
-        Raises Unavailable or Full, soon, while the store takes nothing.
+        Raises Unavailable or Full soon if the store does not accept writes.
         """
         await self.soon(self._tell(run_id, command, key), _unknown(run_id), hint=AGAIN, run_id=run_id)
 
@@ -235,7 +235,7 @@ class RunService:
             except RunFinished:
                 if not isinstance(command, REOPENING):
                     raise
-                row = await self.row(run_id)  # it is over and left memory just now
+                row = await self.row(run_id)  # the run has just ended and left memory
         if isinstance(command, REOPENING):
             await self._reopen(row, command, token)
         elif row.status in OVER:
@@ -247,7 +247,7 @@ class RunService:
         self._wake()
 
     async def _cancel_pending(self, row: RunRow, command: c.Mailed) -> bool:
-        """Return whether this cancelled a run that no host had taken up."""
+        """Return whether this cancelled a run that no host had claimed."""
         if row.status != PENDING or not isinstance(command, c.CancelRun):
             return False
         return await self._unowned.cancel_pending(row, command.reason)
@@ -273,20 +273,20 @@ class RunService:
             self.local.wakeups.wake(MAIL, RUNS)
 
     async def _is_known(self, row: RunRow, token: KeyRow) -> bool:
-        """Whether this very command came under its key before. Raises KeyReused if it was another."""
+        """Return whether this command was sent under its key before. Raises KeyReused if it was another command."""
         known = await self.store.directory.key(row.uid, token.key)
         if known is not None and known.digest != token.digest:
             raise KeyReused(f'The key "{token.key}" was used for another command to {row.id}.')
         return known is not None
 
     async def _actor(self, row: RunRow, command: c.Mailed) -> Actor | None:
-        """Return the run in memory here. A run is not loaded only to be tried again: the store can do that."""
+        """Return the run in memory here. A run is not loaded for a retry, which needs only the store."""
         if not isinstance(command, REOPENING):
             return await self.take_up(row)
         return self.local.runs.actors.get(row.uid) if self.local is not None else None
 
     async def take_up(self, row: RunRow) -> Actor | None:
-        """The run in memory here. One that nobody has, or a host that is dead, is taken up if this host can run it."""
+        """Return the run in memory here. A run without a living owner is claimed if this host can run it."""
         local = self.local
         if local is None or not local.status.running:
             return None
@@ -299,7 +299,7 @@ class RunService:
         return actor
 
     async def _claim(self, local: LocalHost, row: RunRow) -> None:
-        """Take a run up. Who asked for it may give up; a run that is claimed is read to the end all the same."""
+        """Claim and load a run. A claimed run is loaded completely, even if the caller is cancelled."""
         task = self._claiming.get(row.uid)
         if task is None:
             task = self._claiming[row.uid] = local.background.spawn(local.claims.claim([row]), may_fail=True)
@@ -307,18 +307,18 @@ class RunService:
         await asyncio.shield(task)
 
     async def is_dead(self, host: HostId) -> bool:
-        """Whether nobody hosts runs under this name any more."""
+        """Return whether this host is dead."""
         return host in await self.store.hosts.dead(monotonic=self.clock.monotonic())
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
-        """Mail is not answered, so what can be refused is refused here, by the state as it is now."""
+        """Refuse a command by the run's current state, as far as possible, because mail gets no answer."""
         if isinstance(command, c.DeliverMessage | c.CancelRun):
             return
         machine = await self.reader.machine(row)
         machine.decide(command, Env(now=self.clock.now_ms(), check=check_schema))
 
     async def _reopen(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
-        """Try a run again that is over or held; one that a host has hears of it by mail."""
+        """Retry a run that is over or held. A run that a host owns gets the command by mail."""
         if row.status == PENDING:
             raise Refused(f"{row.id} is pending: no host has taken it up, so there is nothing to try again.")
         problem = await self._unowned.problem(row)
@@ -334,7 +334,7 @@ class RunService:
     # --- looking --------------------------------------------------------------------------------------------------
 
     async def row(self, run_id: RunId) -> RunRow:
-        """The run of this id. Raises NotFound."""
+        """Return the run with this id. Raises NotFound."""
         found = await self._row_or_none(run_id)
         if found is None:
             raise NotFound(
@@ -347,7 +347,7 @@ class RunService:
         return await self.store.directory.find(run_id)
 
     async def by_prefix(self, prefix: str) -> RunRow:
-        """The run of this id, or the only one whose id begins so. Raises NotFound, UsageError, Unavailable."""
+        """Return the run with this id, or the only run with this prefix. Raises NotFound, UsageError, Unavailable."""
         return await self.soon(self._by_prefix(prefix), f"whether there is a run {prefix!r} is not known")
 
     async def _by_prefix(self, prefix: str) -> RunRow:
@@ -368,7 +368,7 @@ class RunService:
         return await self.store.directory.search(query)
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
-        """How the run ended, waiting for it; its output as JSON. Raises TimeoutError, NotFound."""
+        """Wait until a run has ended. Returns how, with its output as JSON. Raises TimeoutError, NotFound."""
         actor = self.local.runs.by_id.get(run_id) if self.local is not None else None
         if actor is not None and self.local is not None:
             seen = await self.local.runs.wait_for_end(actor.uid, timeout=timeout)

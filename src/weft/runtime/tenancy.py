@@ -53,7 +53,7 @@ def prefix_of(tenant: str) -> str:
 
 
 def service_of(service: RunService, tenant: str) -> RunService:
-    """Return the service for the runs of a tenant, or for all runs if there is no tenant."""
+    """The way to the runs of a tenant; without one, to all."""
     return TenantService(service, tenant) if tenant else service
 
 
