@@ -189,6 +189,16 @@ def test_a_known_id_with_another_input_shows_the_difference() -> None:
     )
 
 
+def test_an_app_that_ran_something_can_be_hosted_later() -> None:
+    app.run(order("o-1"), id="order-o-1")
+
+    async def again() -> str:
+        async with app:
+            return await (await app.start(order("o-2"), id="order-o-2")).result()
+
+    assert asyncio.run(again())
+
+
 def test_a_message_to_a_finished_run_is_not_delivered() -> None:
     async def late() -> None:
         async with app:

@@ -155,6 +155,8 @@ class App(Registrar):
             self._hosted = 0
             self._signals.close()
             raise
+        finally:
+            self._steps_held = False
         return self
 
     async def _open(self, store: Store) -> None:
