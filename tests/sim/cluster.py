@@ -23,7 +23,7 @@ from weft.authoring.app_catalogue import AppCatalogue
 from weft.authoring.handles import Handle
 from weft.core import commands as c
 from weft.core.ids import RunId, RunUid
-from weft.errors import RunCancelled, RunFailed, StoreError, WeftError
+from weft.errors import RunCancelled, RunFailed, StoreError, Unavailable, WeftError
 from weft.observe.dead_letters import all_dead_letters
 from weft.ports.boundary import ProcessDied, set_hook
 from weft.runtime.local import LocalHost
@@ -34,7 +34,7 @@ from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
 from weft.testing.loop import PROCESS, Process, make_loop
 
-TURNS_MAX = 200_000
+TURNS_MAX = 1_000_000
 BURSTS = 0.1
 """How many starts come in a burst: written down first, and begun before the time until which they are put off."""
 PUT_OFF_MS = 5_000
@@ -304,7 +304,12 @@ class Cluster:
             await send_request(service, RunId(run_id), name, msgspec.json.encode(body), key=token)
 
         async def ask(service: RunService) -> None:
-            self.answers.append((token, await self.handle(service, run_id).request(name, body, key=token)))
+            try:
+                async with asyncio.timeout(PATIENCE):  # or callers that left would go on asking in the host
+                    answer = await self.handle(service, run_id).request(name, body, key=token)
+            except TimeoutError:
+                raise Unavailable("There is no answer yet.") from None
+            self.answers.append((token, answer))
 
         if await self.give("request", token, send):
             await self.give("answered", token, ask)

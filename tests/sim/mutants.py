@@ -251,13 +251,13 @@ def a_second_success_is_accepted() -> Iterator[None]:
 
 @mutant
 def an_answer_is_not_found_by_its_request() -> Iterator[None]:
-    index = actor.Actor._index
+    index = actor.index_event
 
-    def forgetful(self: actor.Actor, draft: Any, event: Any) -> None:
+    def forgetful(machine: Any, draft: Any, event: Any) -> None:
         if not isinstance(event, e.MessageAnswered):
-            index(self, draft, event)
+            index(machine, draft, event)
 
-    with swap(actor.Actor, "_index", forgetful):
+    with swap(actor, "index_event", forgetful):
         yield
 
 

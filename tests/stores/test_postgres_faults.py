@@ -1,7 +1,6 @@
 """Lost connections, lost servers, held locks: what was acknowledged is there, and what was not is *unknown*."""
 
 import asyncio
-import itertools
 import random
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -285,7 +284,7 @@ def _shop(url: str) -> tuple[weft.App, list[str], weft.Workflow[[str], int]]:
     return app, done, count
 
 
-@pytest.mark.parametrize("runs", scale.first(1, [2, 12]))
+@pytest.mark.parametrize("runs", scale.first(1, [2, 6]))
 def test_an_engine_whose_wires_are_cut_again_and_again_finishes_every_run(runs: int) -> None:
     """0 lost, and nothing performed again that was recorded: each task has one success in the log."""
 
@@ -295,8 +294,8 @@ def test_an_engine_whose_wires_are_cut_again_and_again_finishes_every_run(runs: 
             port = proxy._listener.sockets[0].getsockname()[1]  # type: ignore[union-attr]
             app, _done, count = _shop(f"postgresql://postgres@127.0.0.1:{port}/postgres")
             async with app:
-                asked = itertools.count(1)
-                proxy.judge = lambda data: dice.choice(list(Cut)) if data[:1] == b"B" and next(asked) % 8 == 0 else None
+                # By chance: with every n-th request cut, what takes n requests would never get through.
+                proxy.judge = lambda data: dice.choice(list(Cut)) if data[:1] == b"B" and dice.random() < 0.12 else None
                 handles = [await _stubborn(lambda n=n: app.start(count(f"c{n}"), id=f"c{n}")) for n in range(runs)]
                 results = [await _stubborn(handle.result) for handle in handles]
                 proxy.judge = lambda _data: None

@@ -114,7 +114,7 @@ class CodeStyle:
         if entry is None or (entry.status != "open" and not self._succeeded_late(entry, ended)):
             return
         if ended.how == "late":
-            message = f"{entry.key} timed out"
+            message = f"{entry.key} did not come in time"
             self._fail(entry, Failure(type="TimedOut", message=message, code=TIMED_OUT))
         elif ended.failure is not None:
             if ended.how == "child":

@@ -36,7 +36,11 @@ def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
     if late is not None:
         return (late,)
     if flow.pumping and (working := flow.first_working()) is not None:
-        return complete(turn, working) if working.run.left == 0 else pump(turn, working)
+        if working.run.left:
+            return pump(turn, working)
+        if working.is_idle:  # a rival whose result came while the run was paused has won: undo this one
+            return (e.StepSkipped(step=working.id, reason=NOT_NEEDED),)
+        return complete(turn, working)
     if flow.fallen and (fallen := flow.first_fallen()) is not None:  # 1
         return (_consequence(fallen),)
     if flow.goals_failed:
