@@ -136,7 +136,7 @@ def test_a_catalogue_that_never_stands_still_says_so() -> None:
 
     async def scenario() -> None:
         store = MemoryStore()
-        with pytest.raises(Conflict, match="changes faster"):
+        with pytest.raises(Conflict, match="changed again and again"):
             await StoredCatalogue(Busy(store, of(store), 0), SystemClock()).register(steps(a={}))  # type: ignore[arg-type]
 
     asyncio.run(scenario())

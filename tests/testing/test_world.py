@@ -69,7 +69,7 @@ def test_a_question_that_nobody_answers_runs_out() -> None:
     world = World(app)
     run = world.start(signed("o-1"))
     run.send("note", "hello")
-    with pytest.raises(weft.RunFailed, match="timed out"):
+    with pytest.raises(weft.RunFailed, match="did not come in time"):
         run.result()
 
 
