@@ -98,7 +98,8 @@ async def play(url: str, trouble: Callable[[], AbstractAsyncContextManager[None]
             talks["cancelled"].cancel,
         ):
             await _until_told(again)
-        assert await talks["sent"].result(timeout="60s") == ["a", "b"]
+        # They were sent at once, and either may have been taken while the answer got lost.
+        assert sorted(await talks["sent"].result(timeout="60s")) == ["a", "b"]
         with pytest.raises(weft.RunCancelled):
             await talks["cancelled"].result(timeout="60s")
         assert await talks["paused"].status() == "running"
