@@ -28,7 +28,7 @@ from weft.core.code.style import EVENTS
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.state import GoalState
 from weft.core.graph.machine import GraphMachine, restore_state
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import GraphState
 from weft.core.run.kernel import Kernel
 from weft.graphs.load import load_graph
@@ -87,7 +87,7 @@ def applied(kind: str, case: Case) -> Any:
     before = msgspec.json.encode(case["before"])
     machine: Kernel
     if kind.startswith("graph."):
-        machine = GraphMachine(Program(msgspec.convert(case["graph"], Graph)), restore_state(before))
+        machine = GraphMachine(Program(msgspec.convert(case["graph"], GraphModel)), restore_state(before))
     elif kind.startswith("goal."):
         machine = GoalMachine.restore(GoalProgram(), before)
     else:

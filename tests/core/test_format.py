@@ -19,7 +19,7 @@ from weft.core.code.machine import CodeMachine
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.state import GoalState
 from weft.core.graph.machine import GraphMachine
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import GraphState
 
 OTHER = "f" * 32
@@ -38,7 +38,7 @@ WORKING: dict[str, Any] = {
 LOOPING = [{"output": {"more": True}}, {"output": {"more": False}}]
 
 
-def played(graph: Graph, hops: int, seed: int) -> Table:
+def played(graph: GraphModel, hops: int, seed: int) -> Table:
     """A run that has answered so many tasks, in some order; the loop goes round once."""
     table = Table(graph, {})
     order, calls = random.Random(seed), Counter[str]()
@@ -49,7 +49,7 @@ def played(graph: Graph, hops: int, seed: int) -> Table:
     return table
 
 
-def folded(graph: Graph, log: list[e.AnyEvent], uid: str) -> dict[str, Any]:
+def folded(graph: GraphModel, log: list[e.AnyEvent], uid: str) -> dict[str, Any]:
     machine = GraphMachine(Program(graph), GraphState(uid=uid))
     for event in log:
         machine.evolve(event, at=1_000)

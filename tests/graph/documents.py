@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from weft.core.findings import Finding
-from weft.core.graph.model import Edge, Graph
+from weft.core.graph.model import Edge, GraphModel
 from weft.errors import BadGraph
 from weft.graphs.load import DocumentContext, load_graph, parse_graph
 
@@ -20,7 +20,7 @@ def nodes(**given: Document) -> Document:
     return {"nodes": {name: node if words & set(node) else {"pass": True, **node} for name, node in given.items()}}
 
 
-def compiled(document: Document) -> Graph:
+def compiled(document: Document) -> GraphModel:
     return load_graph(document).graph
 
 
@@ -59,7 +59,7 @@ def codes(document: Document | str) -> list[str]:
     return [finding.code.removeprefix("graph.") for finding in refused(document)]
 
 
-def edge(graph: Graph, source: str, to: str, kind: str = "main") -> Edge:
+def edge(graph: GraphModel, source: str, to: str, kind: str = "main") -> Edge:
     """The one edge between two nodes."""
     found = [each for each in graph.edges.values() if (each.source, each.to, each.kind) == (source, to, kind)]
     assert len(found) == 1, found

@@ -19,7 +19,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph.machine import GraphMachine
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import GraphState, Seg, innermost_branch
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId
@@ -53,7 +53,7 @@ class Reader:
 
 
 class Program:
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         self.graph = graph
         self.ways = Ways(graph)
         self.reader = Reader()
@@ -89,7 +89,7 @@ class Play:
 
     program: type[Program] = Program
 
-    def __init__(self, graph: Graph, answer: Answer, *, watched: bool = True) -> None:
+    def __init__(self, graph: GraphModel, answer: Answer, *, watched: bool = True) -> None:
         self.graph = graph
         self.machine = GraphMachine(self.program(graph), GraphState(uid=UID))
         self.answer = answer
@@ -205,7 +205,7 @@ def _asked(machine: GraphMachine) -> list[PerformTask | ArmTimer]:
     return [effect for effect in machine.outstanding() if isinstance(effect, PerformTask | ArmTimer)]
 
 
-def replayed(graph: Graph, log: Sequence[e.AnyEvent], snapshot: bytes | None = None) -> bytes:
+def replayed(graph: GraphModel, log: Sequence[e.AnyEvent], snapshot: bytes | None = None) -> bytes:
     """The snapshot of a run whose events are folded again, from the beginning or from a snapshot on."""
     state = msgspec.json.decode(snapshot, type=GraphState) if snapshot is not None else GraphState(uid=UID)
     machine = GraphMachine(Program(graph), state)

@@ -15,7 +15,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import PerformTask
 from weft.core.graph.machine import GraphMachine
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import GraphState, innermost_branch
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId
@@ -42,7 +42,7 @@ class Reader:
 class Program:
     """A graph whose steps are tried once."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         self.graph = graph
         self.ways = Ways(graph)
         self.reader = Reader()
@@ -66,7 +66,7 @@ class Program:
 class Table:
     """One run, played by hand."""
 
-    def __init__(self, graph: Graph, given: Any) -> None:
+    def __init__(self, graph: GraphModel, given: Any) -> None:
         self.machine = GraphMachine(Program(graph), GraphState(uid="0" * 32))
         self.log: list[e.AnyEvent] = []
         self.open: dict[int, PerformTask] = {}

@@ -11,7 +11,6 @@ import pytest
 
 import weft
 from weft.authoring.graphs import Graph
-from weft.core.graph.references import referenced_steps, referenced_workflows
 from weft.errors import BadGraph, NotFound, UsageError
 from weft.graphs.load import load_graph
 
@@ -103,13 +102,6 @@ def test_a_built_graph_is_the_one_written_by_hand() -> None:
 
     assert built.load().hash == load_graph(BY_HAND).hash
     assert load_graph(built.to_dict()).hash == built.load().hash
-
-
-def test_a_built_graph_names_its_steps_and_workflows() -> None:
-    graph = leads().load().graph
-
-    assert list(referenced_steps(graph)) == ["score", "sell", "unsell", "review", "page"]
-    assert referenced_workflows(graph) == {"campaign": ["nurture"]}
 
 
 def test_the_document_is_a_copy() -> None:

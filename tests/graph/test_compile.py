@@ -12,7 +12,6 @@ import pytest
 from tests.graph.documents import Document, compiled, edge, nodes, refused
 from weft.core.graph.model import START, FanInNeed, Target, content_hash, decode, encode
 from weft.core.graph.names import RUN_SCOPE, scope_name
-from weft.core.graph.references import referenced_steps, referenced_workflows
 from weft.graphs.load import load_graph
 
 ROOT = Path(__file__).parents[2]
@@ -387,16 +386,3 @@ def test_ten_thousand_nodes_compile() -> None:
 
     assert len(graph.nodes) == 10_000
     assert all(graph.nodes[f"a{i}"].closed_by == f"j{i}" for i in range(2500))
-
-
-def test_the_steps_and_workflows_of_a_graph_are_listed_with_their_nodes() -> None:
-    graph = compiled(
-        nodes(
-            a={"step": "charge", "undo": "refund", "next": "b"},
-            b={"workflow": "parcel", "next": "c"},
-            c={"step": "charge"},
-        )
-    )
-
-    assert referenced_steps(graph) == {"charge": ["a", "c"], "refund": ["a"]}
-    assert referenced_workflows(graph) == {"parcel": ["b"]}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.graph import seeds
 from tests.graph.documents import Document, compiled, edge
-from weft.core.graph.model import AskWork, Graph, StepWork
+from weft.core.graph.model import AskWork, GraphModel, StepWork
 from weft.documents.text import read_text
 from weft.graphs.load import DocumentContext, load_graph
 
@@ -39,7 +39,7 @@ def names_in(value: Any) -> list[str]:
     return found
 
 
-def beside(example: Document, *more: str) -> Graph:
+def beside(example: Document, *more: str) -> GraphModel:
     """The example in a document in which everything it names exists."""
     own = example.get("id", example.get("node_id"))
     others = [name for name in dict.fromkeys([*names_in(example), *more]) if name != own]

@@ -11,7 +11,7 @@ from tests.graph.random_graphs import well_nested
 from tests.graph.random_plays import Play, Program, drawn_answers
 from weft.core import events as e
 from weft.core.effects import PerformTask
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.graphs.load import load_graph
 
 UNDO = e.UndoPlan(step="take_back", takes=["result"], policy=e.Policy(attempts_max=1))
@@ -41,7 +41,7 @@ class UndoPlay(Play):
         return [task.location.removesuffix("!undo") for task in self.handed_out if task.takes is not None]
 
 
-def played(graph: Graph, seed: int, failing: float) -> UndoPlay:
+def played(graph: GraphModel, seed: int, failing: float) -> UndoPlay:
     play = UndoPlay(graph, drawn_answers(seed, failing=failing))
     play.to_the_end(seed)
     return play

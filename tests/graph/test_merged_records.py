@@ -11,7 +11,7 @@ from tests.graph.random_plays import Play, Program, drawn_answers
 from tests.graph.table import Table
 from tests.graph.test_random_graphs import drawn
 from weft.core import events as e
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.unfold import unfold
 
 CHAIN: dict[str, Any] = {"a": {"step": "s", "next": "b"}, "b": {"step": "s", "next": "c"}, "c": {"step": "s"}}
@@ -20,7 +20,7 @@ CHAIN: dict[str, Any] = {"a": {"step": "s", "next": "b"}, "b": {"step": "s", "ne
 class LongWay(Program):
     """Every token is routed by evaluating, and begins its work in a record of its own."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         super().__init__(graph)
         self.ways.straight.clear()
         self.ways.tasks.clear()

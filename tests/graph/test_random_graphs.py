@@ -12,7 +12,7 @@ import pytest
 from tests.graph.random_graphs import NODES_MAX, planted, timed, well_nested, wild
 from tests.graph.random_plays import Play, drawn_answers, replayed
 from tests.scale import MARKS, scaled
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.names import RUN_SCOPE
 from weft.core.graph.soundness import check_soundness
 from weft.errors import BadGraph
@@ -32,11 +32,11 @@ def parts(seeds: range) -> pytest.MarkDecorator:
 
 
 @cache
-def drawn(seed: int, *, early: bool = True, failures: bool = True) -> Graph:
+def drawn(seed: int, *, early: bool = True, failures: bool = True) -> GraphModel:
     return load_graph(well_nested(seed, early=early, failures=failures)).graph
 
 
-def played(graph: Graph, seed: int, order: int) -> Play:
+def played(graph: GraphModel, seed: int, order: int) -> Play:
     """A run in which, from one order to the next, more tasks fail. Everything is looked at on the way."""
     return Play(graph, drawn_answers(seed, failing=FAILING[order % len(FAILING)])).to_the_end(order)
 

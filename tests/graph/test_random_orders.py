@@ -9,7 +9,7 @@ import pytest
 
 from tests import scale
 from tests.graph.random_plays import Play
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import innermost_branch
 from weft.graphs.load import load_graph
 
@@ -22,7 +22,7 @@ def answer(node: str, token: str) -> dict[str, Any]:
     return {"from": node}
 
 
-def fan(width: int, **join: Any) -> Graph:
+def fan(width: int, **join: Any) -> GraphModel:
     """A fan-out to so many nodes, each a branch of its own, and a join."""
     names = [f"b{index}" for index in range(width)]
     branches = {name: {"step": "s", "next": "j"} for name in names}
@@ -32,7 +32,7 @@ def fan(width: int, **join: Any) -> Graph:
     ).graph
 
 
-def each(width: int, **join: Any) -> Graph:
+def each(width: int, **join: Any) -> GraphModel:
     """A for_each of so many items: one node that all branches run."""
     joined = {"step": "s", "next": "z", **join}
     split = {"pass": True, "next": [{"to": "b", "copies": width}]}
@@ -40,7 +40,7 @@ def each(width: int, **join: Any) -> Graph:
     return load_graph({"nodes": {"a": split, "b": branch, "j": joined, "z": {"step": "s"}}}).graph
 
 
-def in_order(graph: Graph, order: tuple[int, ...], late: int = 0) -> Play:
+def in_order(graph: GraphModel, order: tuple[int, ...], late: int = 0) -> Play:
     """Answer the branches in this order; of those that come after the join fired, ``late`` before its own task."""
     play = Play(graph, answer)
     tasks = play.numbers()

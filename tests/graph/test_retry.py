@@ -13,7 +13,7 @@ from tests.graph.random_graphs import well_nested
 from tests.graph.random_plays import Answer, Play, drawn_answers
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.errors import Refused
 from weft.graphs.load import load_graph
 
@@ -83,7 +83,7 @@ STRUCTURES = {
 }
 
 
-def graph_of(nodes: Mapping[str, Any]) -> Graph:
+def graph_of(nodes: Mapping[str, Any]) -> GraphModel:
     return load_graph({"nodes": dict(nodes)}).graph
 
 
@@ -109,7 +109,7 @@ class Faulty:
         return self.answer(node, token)
 
 
-def retried(graph: Graph, answer: Faulty, order: int) -> Play:
+def retried(graph: GraphModel, answer: Faulty, order: int) -> Play:
     """Play to the end, trying again as often as it fails."""
     play = Play(graph, answer).to_the_end(order)
     for attempt in range(RETRIES_MAX):

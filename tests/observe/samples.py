@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.graph.table import Table
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.errors import BadGraph
 from weft.graphs.load import load_graph
 from weft.observe.pictures import Arrow, ArrowKind, Box, Picture, picture_of_graph
@@ -37,11 +37,11 @@ HOSTILE = [
 ]
 
 
-def example(name: str) -> Graph:
+def example(name: str) -> GraphModel:
     return load_graph(ROOT / "examples" / f"{name}.yaml").graph
 
 
-def golden_graphs() -> dict[str, Graph]:
+def golden_graphs() -> dict[str, GraphModel]:
     """The graph of every golden case that compiles."""
     found = {}
     for path in GOLDEN:
@@ -52,7 +52,7 @@ def golden_graphs() -> dict[str, Graph]:
     return found
 
 
-def started(graph: Graph, given: Any, steps: dict[str, Any], answers: int) -> Table:
+def started(graph: GraphModel, given: Any, steps: dict[str, Any], answers: int) -> Table:
     """A run after so many answers, the oldest open task first."""
     table = Table(graph, given)
     calls: Counter[str] = Counter()

@@ -12,7 +12,7 @@ from tests.graph.documents import compiled, nodes
 from tests.graph.table import Table
 from tests.observe.samples import example, golden_graphs, started
 from weft.cli.drawing import render_text
-from weft.core.graph.model import START, Graph
+from weft.core.graph.model import START, GraphModel
 from weft.observe.pictures import Box, Picture, edges_taken, picture_of_graph, render_mermaid, render_svg
 from weft.observe.pictures.labels import condition
 
@@ -21,7 +21,7 @@ ORDER = {"order_id": "o-1", "total": 5_000, "lines": []}
 RESERVED = {"reserve": {"*": {"output": {"id": "r-1"}}}, "charge": {"*": {"output": {"receipt_id": "x"}}}}
 
 
-def of_run(graph: Graph, table: Table) -> Picture:
+def of_run(graph: GraphModel, table: Table) -> Picture:
     return picture_of_graph(graph, table.state, edges_taken(table.log))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import weft
-from weft.core.graph.model import Graph, StepWork
+from weft.core.graph.model import GraphModel, StepWork
 from weft.testing import SimRun, World
 
 Document = Mapping[str, Any]
@@ -86,7 +86,7 @@ def _referred(reference: Any) -> Any:
     return CONFIG_REF if isinstance(reference, str) else {**reference, "cas_ref": CONFIG_REF}
 
 
-def step_names(graph: Graph) -> Iterator[str]:
+def step_names(graph: GraphModel) -> Iterator[str]:
     """Every step that a graph performs, or takes something back with."""
     for node in graph.nodes.values():
         if isinstance(node.work, StepWork):

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from weft.authoring.steps import Step
 from weft.core.findings import Finding
 from weft.core.goal.definitions import StepDef
-from weft.core.graph.model import Graph, Node, StepWork, WorkflowWork
+from weft.core.graph.model import GraphModel, Node, StepWork, WorkflowWork
 from weft.steps.catalogued import why_planned
 from weft.steps.definition import DEFINED
 from weft.steps.signature import Signature
@@ -27,7 +27,7 @@ class KnownWork(Protocol):
     def planned_step(self, name: str) -> StepDef | None: ...
 
 
-def unknown_work(graph: Graph, known: KnownWork) -> list[Finding]:
+def unknown_work(graph: GraphModel, known: KnownWork) -> list[Finding]:
     """Return a finding for everything in the graph that could not be performed here as it is written."""
     found: list[Finding] = []
     for node in graph.nodes.values():

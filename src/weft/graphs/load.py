@@ -14,7 +14,7 @@ import msgspec
 from weft.core.findings import Finding
 from weft.core.graph.compile import compile_graph
 from weft.core.graph.language import ExpressionLanguage
-from weft.core.graph.model import Graph, content_hash
+from weft.core.graph.model import GraphModel, content_hash
 from weft.documents.source import DocumentSource, read_dict, read_file, read_source
 from weft.documents.spellings import blob_exists, inline_blobs
 from weft.graphs.fold import GRAPH_DOCUMENT, Rules, fold_document
@@ -25,7 +25,7 @@ from weft.graphs.work import NodeTypes
 class LoadedGraph(msgspec.Struct, frozen=True):
     """A graph that compiled. `source` is the document as it was written, as JSON data; `hash` names the graph."""
 
-    graph: Graph
+    graph: GraphModel
     hash: str
     source: dict[str, Any]
     warnings: list[Finding]

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 from weft.core import events as e
-from weft.core.graph.model import Edge, Graph
+from weft.core.graph.model import Edge, GraphModel
 from weft.core.graph.tokens import Frame, GraphState
 from weft.core.values import shown
 from weft.observe.diagnosis import (
@@ -31,7 +31,7 @@ BRANCHES_MAX = 100
 class GraphPath:
     """The path of one graph run. It grows by one event at a time."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         self._graph = graph
         self._steps: deque[PathStep] = deque(maxlen=PATH_MAX)
         self._dead_letters: dict[str, PathStep] = {}
@@ -103,7 +103,7 @@ def _refusal(edge: Edge, event: e.NodeRouted, verdict: e.EdgeVerdict | None) -> 
     return NodeSkip(node=edge.to, why="condition", at=event.node, condition=condition, catches=catches)
 
 
-def _taken_edge(graph: Graph, event: e.NodeRouted, taken: e.Taken) -> TakenEdge:
+def _taken_edge(graph: GraphModel, event: e.NodeRouted, taken: e.Taken) -> TakenEdge:
     edge = graph.edges[taken.edge]
     verdict = next((one for one in event.verdicts if one.edge == taken.edge), None)
     condition, catches = _conditions(edge, verdict)
@@ -128,12 +128,12 @@ def _text(source: Any) -> str:
     return source if isinstance(source, str) else shown(source, chars_max=120)
 
 
-def joins_of(graph: Graph, state: GraphState) -> list[JoinStanding]:
+def joins_of(graph: GraphModel, state: GraphState) -> list[JoinStanding]:
     """Return the joins that have not fired."""
     return [*_fan_ins(graph, state), *_slots(graph, state)]
 
 
-def _fan_ins(graph: Graph, state: GraphState) -> Iterator[JoinStanding]:
+def _fan_ins(graph: GraphModel, state: GraphState) -> Iterator[JoinStanding]:
     for frame in state.frames.values():
         if not frame.fan_in or frame.fired:
             continue
@@ -175,7 +175,7 @@ def _place(state: GraphState, frame: Frame, index: int) -> str:
     return next((token.node for token in (*failing, *tokens)), "")
 
 
-def _slots(graph: Graph, state: GraphState) -> Iterator[JoinStanding]:
+def _slots(graph: GraphModel, state: GraphState) -> Iterator[JoinStanding]:
     for slot in state.slots.values():
         node = graph.nodes[slot.node]
         lacks = [graph.edges[name].source for name in node.incoming if not slot.items.get(name)]

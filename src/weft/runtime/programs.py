@@ -27,7 +27,7 @@ from weft.core.goal.state import restore_state as goal_state
 from weft.core.goal.types import Type
 from weft.core.graph import model
 from weft.core.graph.machine import GraphMachine, restore_state
-from weft.core.graph.model import Graph, Node, RetryRule, StepWork
+from weft.core.graph.model import GraphModel, Node, RetryRule, StepWork
 from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
@@ -84,7 +84,7 @@ class NoRegistry:
 class GraphProgram:
     """A compiled graph, with the steps of a host."""
 
-    def __init__(self, graph: Graph, version: str, registry: Registry) -> None:
+    def __init__(self, graph: GraphModel, version: str, registry: Registry) -> None:
         self.name = graph.name
         self.version = version
         self.graph = graph
@@ -298,7 +298,7 @@ class StoredGraph(msgspec.Struct, frozen=True):
     """A version of a graph: the document as it was written, and the compiled graph."""
 
     source: dict[str, Any]
-    graph: Graph
+    graph: GraphModel
 
 
 _stored = msgspec.json.Decoder(StoredGraph)
@@ -310,7 +310,7 @@ def graph_version(hash: str) -> str:
     return hash[:16]
 
 
-def graph_definition(graph: Graph, source: dict[str, Any], *, now: Millis) -> Definition:
+def graph_definition(graph: GraphModel, source: dict[str, Any], *, now: Millis) -> Definition:
     """Make the definition of a graph for the store."""
     return Definition(
         name=graph.name,

@@ -7,7 +7,7 @@ from heapq import heappush
 from msgspec import Raw
 
 from weft.core.events import ABSENT, EntryCancelled
-from weft.core.graph.model import Edge, Graph, Node
+from weft.core.graph.model import Edge, GraphModel, Node
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Slot, Token, innermost_branch
 from weft.core.ids import EntryId
 from weft.core.run import answers, lifecycle
@@ -21,7 +21,7 @@ def is_open(state: GraphState, number: int) -> bool:
 class Board:
     """Makes and removes tokens, keeps the counts of scopes, and notes which scopes may have run empty."""
 
-    def __init__(self, graph: Graph, state: GraphState, arrival: Raw = ABSENT) -> None:
+    def __init__(self, graph: GraphModel, state: GraphState, arrival: Raw = ABSENT) -> None:
         self.graph = graph
         self.state = state
         self.arrival = arrival

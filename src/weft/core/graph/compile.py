@@ -20,7 +20,7 @@ from weft.core.graph.loops import find_exits, find_loops
 from weft.core.graph.model import (
     NO_LIMITS,
     START,
-    Graph,
+    GraphModel,
     Node,
     ReceiveWork,
     ReplyWork,
@@ -33,7 +33,7 @@ from weft.core.graph.shape import Shape, build_shape
 from weft.core.graph.writes import check_writes
 
 
-def compile_graph(folded: FoldedGraph, language: ExpressionLanguage, problems: Problems) -> Graph | None:
+def compile_graph(folded: FoldedGraph, language: ExpressionLanguage, problems: Problems) -> GraphModel | None:
     """Return the graph, or None if `problems` has errors. Errors that were in it before the call count too."""
     if not folded.nodes:
         problems.add("no_nodes", ("nodes",), "a graph needs at least one node.")
@@ -91,10 +91,10 @@ def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: DocumentRead
     ]
 
 
-def _assemble(done: Analysis) -> Graph:
+def _assemble(done: Analysis) -> GraphModel:
     folded = done.shape.folded
     nodes = {part.id: done.completed(index, part) for index, part in enumerate(done.parts, 1)}
-    return Graph(
+    return GraphModel(
         name=folded.name,
         nodes=nodes,
         edges=done.edges(),

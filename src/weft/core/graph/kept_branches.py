@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import Branch, Frame, GraphState, Kept, Path, Token, scope_key
 from weft.core.run.tasks import UNKNOWN
 
@@ -113,7 +113,7 @@ def _passed(frames: Mapping[str, Frame], tokens: Iterable[Token]) -> list[Frame]
     return [frames[frame_id] for frame_id in ids if frame_id in frames and not frames[frame_id].fired]
 
 
-def mend(graph: Graph, state: GraphState, asked: Sequence[str]) -> set[str]:
+def mend(graph: GraphModel, state: GraphState, asked: Sequence[str]) -> set[str]:
     """Reopen kept branches whose failure was not handled in the end. Returns the frames that have such branches."""
     mended: set[str] = set()
     todo = _passed(state.frames, [state.tokens[token_id] for token_id in asked if token_id in state.tokens])
@@ -134,7 +134,7 @@ def _is_unknown(token: Token) -> bool:
     return token.failure is not None and token.failure.code == UNKNOWN
 
 
-def _admit(graph: Graph, frame: Frame, index: int) -> None:
+def _admit(graph: GraphModel, frame: Frame, index: int) -> None:
     """Queue a restored branch if the width of its edge has no room for it."""
     ordinal = frame.branches[index].edge
     width = graph.edges[ordinal].width

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.program import HostedGraph
 from weft.core.graph.style import GraphStyle
 from weft.core.graph.tokens import GraphState
@@ -35,6 +35,6 @@ class GraphMachine(Kernel):
         return _encode(self.state)
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> GraphModel:
         """The graph that the run follows."""
         return self.style.graph

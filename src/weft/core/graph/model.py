@@ -364,7 +364,7 @@ class Node(_Part, frozen=True, omit_defaults=True):
     remembered: bool = False
 
 
-class Graph(_Part, frozen=True, omit_defaults=True):
+class GraphModel(_Part, frozen=True, omit_defaults=True):
     """A compiled graph. `start`: the edges of start. `start_closed_by`: the fan-in that closes a fan-out of start.
 
     `input`, `state` and `result` are JSON Schema (None: anything is allowed). `output` is a template (None: the state).
@@ -386,19 +386,19 @@ class Graph(_Part, frozen=True, omit_defaults=True):
 
 
 _canonical = msgspec.json.Encoder(order="sorted")
-_decoder = msgspec.json.Decoder(Graph)
+_decoder = msgspec.json.Decoder(GraphModel)
 
 
-def encode(graph: Graph) -> bytes:
+def encode(graph: GraphModel) -> bytes:
     """Encode a graph as canonical JSON: equal graphs have equal bytes."""
     return _canonical.encode(graph)
 
 
-def decode(raw: bytes) -> Graph:
+def decode(raw: bytes) -> GraphModel:
     """Decode the result of `encode`."""
     return _decoder.decode(raw)
 
 
-def content_hash(graph: Graph) -> str:
+def content_hash(graph: GraphModel) -> str:
     """Return the SHA-256 of the canonical JSON, in hex. It identifies the graph."""
     return hashlib.sha256(encode(graph)).hexdigest()

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.route import ExpressionReader
 from weft.core.graph.ways import Ways
 
@@ -16,7 +16,7 @@ from weft.core.graph.ways import Ways
 class HostedGraph(Protocol):
     """A compiled graph with everything that its document does not contain."""
 
-    graph: Graph
+    graph: GraphModel
     ways: Ways
     reader: ExpressionReader
 

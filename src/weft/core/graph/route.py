@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from weft.core.events import ABSENT, EdgeVerdict, Taken, Write
 from weft.core.graph.merge import words_of
-from weft.core.graph.model import Edge, Expr, Graph, Node, Save
+from weft.core.graph.model import Edge, Expr, GraphModel, Node, Save
 from weft.core.graph.tokens import innermost_branch, seen_after
 from weft.core.graph.view import View, with_writes
 from weft.core.run.composites import composed, follow, is_plain, leaf, literal, mark_on_path, open_raw, opened
@@ -54,7 +54,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """What the token sees after its writes, if that is known before they are recorded."""
 
 
-def route(graph: Graph, view: View, reader: ExpressionReader) -> Route:
+def route(graph: GraphModel, view: View, reader: ExpressionReader) -> Route:
     """Route a node after a success: write, then decide the loop, then try the tiers."""
     node = graph.nodes[view.token.node]
     writes: list[Write] = []
@@ -79,7 +79,7 @@ def route(graph: Graph, view: View, reader: ExpressionReader) -> Route:
     return Route(taken=taken, writes=writes, verdicts=verdicts, arrival=arrival, view=foreseen)
 
 
-def route_failure(graph: Graph, view: View, reader: ExpressionReader) -> Route:
+def route_failure(graph: GraphModel, view: View, reader: ExpressionReader) -> Route:
     """Route a node after a failure: try only edges that mention an error. If none is taken, the failure is raised."""
     node = graph.nodes[view.token.node]
     try:
@@ -147,7 +147,7 @@ def _after(view: View, writes: Sequence[Write]) -> View:
     )
 
 
-def _arrival(graph: Graph, view: View, taken: Sequence[Taken]) -> Raw:
+def _arrival(graph: GraphModel, view: View, taken: Sequence[Taken]) -> Raw:
     """Return the part of an output in a blob that a merge will read, so that firing the fan-in loads nothing."""
     if is_plain(view.output) or view.branch_writes is not None or _branch_writes(view) is not None:
         return ABSENT
@@ -203,7 +203,7 @@ def _executions(view: View, loop: str) -> int:
 
 
 def _match(
-    graph: Graph, node: Node, tiers: Sequence[Sequence[str]], view: View, reader: ExpressionReader
+    graph: GraphModel, node: Node, tiers: Sequence[Sequence[str]], view: View, reader: ExpressionReader
 ) -> tuple[list[Taken], list[EdgeVerdict]]:
     taken: list[Taken] = []
     verdicts: list[EdgeVerdict] = []
@@ -259,7 +259,7 @@ def _items(edge: Edge, view: View, reader: ExpressionReader) -> list[Raw] | None
     return kept
 
 
-def _may_end(graph: Graph, node: Node) -> bool:
+def _may_end(graph: GraphModel, node: Node) -> bool:
     if node.on_no_match == "end":
         return True
     return all(graph.edges[name].mentions_error for tier in node.tiers for name in tier)

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core.graph.model import Expr, Graph
+from weft.core.graph.model import Expr, GraphModel
 from weft.core.graph.tokens import Frame, GraphState, Seg, Token, innermost_branch
 from weft.core.run.composites import composed, is_blob, leaf, open_raw, opened
 from weft.core.run.env import Env, MissingInputs
@@ -25,7 +25,7 @@ _LASTING = frozenset({"input", "state", "output", "error"})
 class View(msgspec.Struct):
     """The position of a token, seen by an expression. ``output``: the node's output or, for its input, what arrived."""
 
-    graph: Graph
+    graph: GraphModel
     state: GraphState
     token: Token
     output: Raw

@@ -12,7 +12,7 @@ from weft.core.events import Taken
 from weft.core.graph.model import (
     AskWork,
     Edge,
-    Graph,
+    GraphModel,
     HttpWork,
     Node,
     ReceiveWork,
@@ -41,7 +41,7 @@ class Ways:
 
     __slots__ = ("fan_out_max", "fixed", "hops_max", "straight", "tasks", "tokens_max")
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         limits = graph.limits
         self.hops_max = limits.hops or HOPS_MAX
         self.tokens_max = limits.tokens or TOKENS_MAX
@@ -56,7 +56,7 @@ class Ways:
         """The input of each node whose input is the same in every run, once it has been computed."""
 
 
-def _leads_to_task(graph: Graph, edge: Edge) -> bool:
+def _leads_to_task(graph: GraphModel, edge: Edge) -> bool:
     node = graph.nodes[edge.to]
     if not isinstance(node.work, StepWork | HttpWork | ScriptWork | TypeWork):
         return False
@@ -72,7 +72,7 @@ def _keeps_scope(edge: Edge) -> bool:
     return edge.kind == "main" and edge.each is None and not (edge.opens or edge.exits or edge.copies)
 
 
-def _is_straight(node: Node, graph: Graph) -> bool:
+def _is_straight(node: Node, graph: GraphModel) -> bool:
     if node.save or node.repeat is not None or node.remembered or node.opening or len(node.main) > 1:
         return False
     if isinstance(node.work, AskWork | ReceiveWork):
@@ -85,5 +85,5 @@ def _is_free(edge: Edge) -> bool:
     return _keeps_scope(edge) and edge.when is None and edge.errors is None
 
 
-def _only(graph: Graph, node: Node) -> Edge | None:
+def _only(graph: GraphModel, node: Node) -> Edge | None:
     return graph.edges[node.main[0]] if node.main else None

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from weft.core.events import AnyEvent, NodeRouted
-from weft.core.graph.model import START, Edge, Graph, Node, PassWork
+from weft.core.graph.model import START, Edge, GraphModel, Node, PassWork
 from weft.core.graph.tokens import GraphState
 from weft.observe.pictures.labels import details, doing, short, taking
 from weft.observe.pictures.model import Arrow, ArrowKind, Box, Picture, Shape
 from weft.observe.pictures.node_states import Standing
 
 
-def picture_of_graph(graph: Graph, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:
+def picture_of_graph(graph: GraphModel, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:
     """Return the picture of a graph, with what a run of it has done and where its tokens are.
 
     A state does not remember which edges were taken; `taken` names them (see `edges_taken`). Without it only those are
@@ -40,7 +40,7 @@ def edges_taken(log: Iterable[AnyEvent]) -> set[str]:
     return {taken.edge for event in log if isinstance(event, NodeRouted) for taken in event.taken}
 
 
-def _start_box(graph: Graph, state: GraphState | None = None) -> Box:
+def _start_box(graph: GraphModel, state: GraphState | None = None) -> Box:
     begun = state is not None and state.begun
     tip = f"start of {graph.name}"
     return Box(START, shape="start", mark="done" if begun else "idle", times=1 if begun else 0, tip=tip)
@@ -61,7 +61,7 @@ def _shape(node: Node) -> Shape:
     return "choice" if is_choice else "plain"
 
 
-def _arrow(graph: Graph, edge: Edge, *, taken: bool) -> Arrow:
+def _arrow(graph: GraphModel, edge: Edge, *, taken: bool) -> Arrow:
     label = taking(graph, edge)
     return Arrow(edge.source, edge.to, short(label), _kind(edge), taken, tip=label)
 

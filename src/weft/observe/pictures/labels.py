@@ -14,7 +14,7 @@ from weft.core.graph.model import (
     Edge,
     FanIn,
     GoalWork,
-    Graph,
+    GraphModel,
     HttpWork,
     Node,
     PassWork,
@@ -134,7 +134,7 @@ def details(node: Node) -> list[str]:
 # --- edges -------------------------------------------------------------------------------------------------------
 
 
-def taking(graph: Graph, edge: Edge) -> str:
+def taking(graph: GraphModel, edge: Edge) -> str:
     """Say when and how an edge is taken; empty if it always is."""
     node = graph.nodes.get(edge.source)
     if edge.kind == "back":

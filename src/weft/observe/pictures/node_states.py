@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 
 import msgspec
 
-from weft.core.graph.model import START, Graph, Node
+from weft.core.graph.model import START, GraphModel, Node
 from weft.core.graph.tokens import Frame, GraphState, Slot, Token
 from weft.observe.pictures.model import Box, Mark
 
@@ -21,7 +21,7 @@ NAMES_MAX = 3
 class Standing:
     """The state of a graph run by node. It is read once, however many tokens there are."""
 
-    def __init__(self, graph: Graph, state: GraphState, taken: Collection[str]) -> None:
+    def __init__(self, graph: GraphModel, state: GraphState, taken: Collection[str]) -> None:
         self.graph = graph
         self.state = state
         self.taken = taken

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from weft.core.events import NULL, Taken
-from weft.core.graph.model import Graph, Node
+from weft.core.graph.model import GraphModel, Node
 from weft.core.graph.route import Route, route, route_failure
 from weft.core.graph.soundness.forgetting import item_counts
 from weft.core.graph.tokens import GraphState, LoopRun, Seg, Token
@@ -51,7 +51,7 @@ class Outcomes(msgspec.Struct, frozen=True):
 class Choices:
     """The outcomes of each node, computed once."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         self._graph = graph
         self._known: dict[tuple[str, int], Outcomes] = {}
         self._asked_left = ASKED_MAX
@@ -73,7 +73,7 @@ class Choices:
         return self._known[key]
 
     def _collect(
-        self, node: Node, executions: int, errors: Sequence[str | None], ask: Callable[[Graph, View, Guess], Route]
+        self, node: Node, executions: int, errors: Sequence[str | None], ask: Callable[[GraphModel, View, Guess], Route]
     ) -> Outcomes:
         found: dict[tuple[object, ...], RouteChoice] = {}
         fails = False

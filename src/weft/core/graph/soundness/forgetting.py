@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.core.graph.model import Edge, FanIn, FanInNeed, Graph, Node, Repeat
+from weft.core.graph.model import Edge, FanIn, FanInNeed, GraphModel, Node, Repeat
 
 ROUNDS_MAX = 2
 SHARE_MAX = 60.0
 """A percentage that needs two of three branches, so that one may be late."""
 
 
-def forgotten(graph: Graph) -> Graph:
+def forgotten(graph: GraphModel) -> GraphModel:
     """Return the reduced graph that the search plays."""
     needs = {node.id: _need(graph, node) for node in graph.nodes.values() if node.fan_in is not None}
     return msgspec.structs.replace(
@@ -28,7 +28,7 @@ def forgotten(graph: Graph) -> Graph:
     )
 
 
-def item_counts(graph: Graph, node: Node) -> tuple[int, ...]:
+def item_counts(graph: GraphModel, node: Node) -> tuple[int, ...]:
     """Return the numbers of items to try for a for_each of a (reduced) node."""
     fan_in = graph.nodes[node.closed_by].fan_in if node.closed_by else None
     need = fan_in.need if fan_in is not None else FanInNeed()
@@ -52,7 +52,7 @@ def _fewer(repeat: Repeat) -> Repeat:
     return msgspec.structs.replace(repeat, at_most=min(repeat.at_most, ROUNDS_MAX))
 
 
-def _need(graph: Graph, fan_in: Node) -> FanInNeed:
+def _need(graph: GraphModel, fan_in: Node) -> FanInNeed:
     assert fan_in.fan_in is not None
     need = fan_in.fan_in.need
     if need.kind == "percent" and SHARE_MAX < need.percent < 100:
@@ -62,11 +62,11 @@ def _need(graph: Graph, fan_in: Node) -> FanInNeed:
     return need
 
 
-def _opening(graph: Graph, opener: str) -> list[str]:
+def _opening(graph: GraphModel, opener: str) -> list[str]:
     return graph.nodes[opener].opening if opener else graph.start
 
 
-def _edge(graph: Graph, edge: Edge, needs: dict[str, FanInNeed]) -> Edge:
+def _edge(graph: GraphModel, edge: Edge, needs: dict[str, FanInNeed]) -> Edge:
     """Return the edge with as few branches as are needed to show what many would do."""
     if edge.copies < 3:
         return edge

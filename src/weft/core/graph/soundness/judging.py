@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from weft.core.graph.model import Graph, Node
+from weft.core.graph.model import GraphModel, Node
 from weft.core.graph.soundness.flaws import Flaw
 from weft.core.graph.soundness.play import Play, PlayFacts
 from weft.core.graph.soundness.position import Position, Trail
@@ -28,7 +28,7 @@ def judge(play: Play, stuck: list[Position], *, whole: bool) -> list[Flaw]:
     return found[:FLAWS_MAX]
 
 
-def _deadlocks(graph: Graph, stuck: list[Position]) -> Iterator[Flaw]:
+def _deadlocks(graph: GraphModel, stuck: list[Position]) -> Iterator[Flaw]:
     """Yield a flaw for each join that may wait for ever."""
     nearest: dict[str, Position] = {}
     for position in sorted(stuck, key=lambda each: each.trail.length):
@@ -43,12 +43,12 @@ def _deadlocks(graph: Graph, stuck: list[Position]) -> Iterator[Flaw]:
 _TOO_MUCH = "One edge delivers twice here. Join its tokens earlier (join: edges), or close the fan-out with a join."
 
 
-def _waiting(graph: Graph, join: Node, position: Position) -> str:
+def _waiting(graph: GraphModel, join: Node, position: Position) -> str:
     came, lacks = _edges_at(graph, join, position)
     return f"{_listed(came)} came, and nothing more will come from {_listed(lacks)}."
 
 
-def _edges_at(graph: Graph, join: Node, position: Position) -> tuple[list[str], list[str]]:
+def _edges_at(graph: GraphModel, join: Node, position: Position) -> tuple[list[str], list[str]]:
     """Return the sources from which something has arrived at a stuck join, and those from which nothing has."""
     slot = next(
         each
@@ -59,7 +59,7 @@ def _edges_at(graph: Graph, join: Node, position: Position) -> tuple[list[str], 
     return came, [graph.edges[o].source for o in join.incoming if not slot.items.get(o)]
 
 
-def _crowds(graph: Graph, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]:
+def _crowds(graph: GraphModel, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]:
     """Yield a flaw for each node that several tokens enter in one scope."""
     for name, trail in facts.doubled.items():
         yield Flaw(
@@ -84,7 +84,7 @@ def _crowds(graph: Graph, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]:
 _TOGETHER = "Join the tokens: join: edges on this node, or a join that closes the fan-out."
 
 
-def _silent_nodes(graph: Graph, facts: PlayFacts) -> Iterator[Flaw]:
+def _silent_nodes(graph: GraphModel, facts: PlayFacts) -> Iterator[Flaw]:
     """Yield nodes that no run reaches: only the first of a chain, and nodes where a run should end."""
     for name, node in graph.nodes.items():
         if name in facts.ran:
@@ -105,7 +105,7 @@ def _unfilled(node: Node, trail: Trail) -> Flaw:
     return Flaw("join_never_fills", node.id, message, trail.moves())
 
 
-def _closed_loops(graph: Graph, facts: PlayFacts, stuck: list[Position]) -> Iterator[Flaw]:
+def _closed_loops(graph: GraphModel, facts: PlayFacts, stuck: list[Position]) -> Iterator[Flaw]:
     """Yield loops that no run leaves, although nothing is stuck in them."""
     waiting = {run.loop for position in stuck for run in position.state.loops.values()}
     for loop, trail in facts.begun.items():

@@ -14,7 +14,7 @@ import msgspec
 
 from weft.core.events import NULL, Taken
 from weft.core.graph.game import Game
-from weft.core.graph.model import START, Edge, Graph, Node
+from weft.core.graph.model import START, Edge, GraphModel, Node
 from weft.core.graph.soundness.choices import Choices, RouteChoice
 from weft.core.graph.soundness.position import At, Position, Trail
 from weft.core.graph.soundness.reach import Reach, may_repeat
@@ -56,7 +56,7 @@ class PlayFacts:
 class _Watched(Game):
     """The game, recording what happens in it."""
 
-    def __init__(self, graph: Graph, state: GraphState) -> None:
+    def __init__(self, graph: GraphModel, state: GraphState) -> None:
         super().__init__(graph, state)
         self.entered: list[tuple[str, At, bool]] = []
         self.met: list[str] = []
@@ -86,7 +86,7 @@ class _Watched(Game):
 class Play:
     """Finds the moves in a position and makes them."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         self.graph = graph
         self.facts = PlayFacts()
         self._choices = Choices(graph)
@@ -296,7 +296,7 @@ def _unlike(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
     return found
 
 
-def told(graph: Graph, token: Token, outcome: RouteChoice | None) -> str:
+def told(graph: GraphModel, token: Token, outcome: RouteChoice | None) -> str:
     """Describe a move in words."""
     branch = innermost_branch(token.path)
     name = token.node if branch is None else f"{token.node}[{branch.n}]"

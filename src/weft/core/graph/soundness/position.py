@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import Frame, GraphState, LoopRun, Seg, Slot
 
 _encode = msgspec.json.Encoder().encode
@@ -71,7 +71,7 @@ class Position:
         return len(state.tokens) + len(state.slots) + len(state.loops) + branches + levels // 8
 
 
-def key_of(graph: Graph, position: Position) -> Key:
+def key_of(graph: GraphModel, position: Position) -> Key:
     """Return a key that is equal for positions from which the same can happen."""
     return _Content(graph, position).of(())
 
@@ -79,7 +79,7 @@ def key_of(graph: Graph, position: Position) -> Key:
 class _Content:
     """The contents of each scope."""
 
-    def __init__(self, graph: Graph, position: Position) -> None:
+    def __init__(self, graph: GraphModel, position: Position) -> None:
         self._graph = graph
         self._focus = position.focus
         self._parts: dict[At, list[Key]] = defaultdict(list)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 
 
 class Reach:
     """Reachability along all edges, including back edges. Computed on first use."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: GraphModel) -> None:
         self._graph = graph
         self._bit = {name: 1 << index for index, name in enumerate(graph.nodes)}
         self._from: dict[str, int] = {}
@@ -38,7 +38,7 @@ class Reach:
                     waiting[source] = None
 
 
-def may_repeat(graph: Graph) -> frozenset[str]:
+def may_repeat(graph: GraphModel) -> frozenset[str]:
     """Return nodes that a second token may enter: several edges lead there, or one that leaves a loop."""
     return frozenset(
         name
@@ -47,7 +47,7 @@ def may_repeat(graph: Graph) -> frozenset[str]:
     )
 
 
-def fed_joins(graph: Graph, node: str, reach: Reach) -> list[str]:
+def fed_joins(graph: GraphModel, node: str, reach: Reach) -> list[str]:
     """Return the edge joins that tokens of a node reach without being joined by a fan-in first.
 
     A fan-in joins them only if it closes a frame around the node. If its fan-out comes after the node, each token

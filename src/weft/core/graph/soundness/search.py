@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 
-from weft.core.graph.model import Graph
+from weft.core.graph.model import GraphModel
 from weft.core.graph.soundness.flaws import Flaw, Verdict
 from weft.core.graph.soundness.forgetting import forgotten
 from weft.core.graph.soundness.judging import judge
@@ -29,7 +29,7 @@ WORK_AFTER_DEADLOCK = 12_000
 """The remaining budget once a deadlock is found. Stuck tokens create ever more positions."""
 
 
-def check_soundness(graph: Graph, *, work_max: int = WORK_MAX) -> Verdict:
+def check_soundness(graph: GraphModel, *, work_max: int = WORK_MAX) -> Verdict:
     """Check whether a run of the graph can get stuck, and which parts of it are useless."""
     search = Search(graph, work_max)
     search.run()
@@ -42,7 +42,7 @@ def check_soundness(graph: Graph, *, work_max: int = WORK_MAX) -> Verdict:
 class Search:
     """A breadth-first search by number of moves. ``stuck``: positions in which tokens wait and nothing can move."""
 
-    def __init__(self, graph: Graph, work_max: int) -> None:
+    def __init__(self, graph: GraphModel, work_max: int) -> None:
         self.play = Play(forgotten(graph))
         self.stuck: list[Position] = []
         self.positions = 0
