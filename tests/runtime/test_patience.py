@@ -134,7 +134,7 @@ def test_a_command_through_a_store_that_is_silent_is_given_up_and_its_key_makes_
         store = MemoryStore()
         await store.open()
         service = RunService(store, SystemClock(), TimeIds())
-        await service.start(c.StartRun(run_id="run", workflow="flow", input=msgspec.Raw(b"{}")), chosen=True)
+        await service.create(c.StartRun(run_id="run", workflow="flow", input=msgspec.Raw(b"{}")), chosen=True)
         handle = Handle(service, RunId("run"), Codec.of(Any))
         with monkeypatch.context() as silent:
             for name in ("send", "claim"):

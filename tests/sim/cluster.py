@@ -268,10 +268,10 @@ class Cluster:
             self.user(self._mend_goal(run_id) if self.cast.name == "goals" else self._mend(run_id))
 
     async def _start(self, service: RunService, start: c.StartRun) -> None:
-        await service.start(start, chosen=True)
+        await service.create(start, chosen=True)
 
     async def _burst(self, service: RunService, start: c.StartRun) -> None:
-        started = await service.start(start, chosen=True, delay_ms=PUT_OFF_MS)
+        started = await service.create(start, chosen=True, delay_ms=PUT_OFF_MS)
         if started.created and service.local is not None:
             self.ledger.reached["begun before its time"] += 1
             service.local.background.spawn(self._take_new(service.local, started.uid), may_fail=True)

@@ -15,11 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-import msgspec
-
 from weft.authoring.app_catalogue import AppCatalogue
 from weft.authoring.goals import Goal
-from weft.authoring.graphs import Graph
 from weft.authoring.group import Registrar
 from weft.authoring.handles import Handle
 from weft.authoring.notices import Notices
@@ -27,9 +24,6 @@ from weft.authoring.policies import Duration, since_ms
 from weft.authoring.registrations import Registrations, not_running
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.signals import TERMINATED, HostSignals
-from weft.authoring.workflows import check_run_id, plain_attributes
-from weft.core import commands as c
-from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UsageError, WeftError
@@ -39,7 +33,7 @@ from weft.runtime.about import this_process
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.garbage import calm
 from weft.runtime.host import Host, Surroundings
-from weft.runtime.programs import graph_definition, keep_definition
+from weft.runtime.orders import StartOrder
 from weft.runtime.service import RunService, StartResult
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
@@ -367,33 +361,22 @@ class App(Registrar):
     ) -> StartResult:
         """Start the run of a call, or find the one with this id."""
         workflow = invocation.workflow
+        known = self.registered.known(workflow.name, workflow.version)
         own = isinstance(workflow, Goal) and workflow.group is self.registered
-        if not own and self.registered.known(workflow.name, workflow.version) is None:
+        if known is None and not own:
             raise UsageError(f"The workflow {workflow.name} belongs to another app.", hint="app.include(group)")
-        if isinstance(workflow, Graph):
-            workflow.refuse_unknown(self.registered)
-            await self._keep_definition(workflow)
-        start = c.StartRun(
-            run_id=check_run_id(run_id) if run_id is not None else f"{workflow.name}-{self.service.ids.new()}",
+        order = StartOrder(
             workflow=workflow.name,
             version=workflow.version,
-            style=workflow.style,
-            input=msgspec.Raw(invocation.given),
-            timeout_ms=workflow.timeout_ms,
-            attributes=plain_attributes(attributes),
-            queue=check_name(queue) if queue is not None else "",
+            goals=workflow.goals if isinstance(workflow, Goal) and known is None else (),
+            input=invocation.given,
+            id=run_id,
+            existing=existing,
+            attributes=attributes or {},
+            queue=queue,
+            delay_ms=delay_ms,
         )
-        plan = invocation.plan()
-        if bytes(plan):
-            start = c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=plan)
-        return await self.service.start(start, chosen=run_id is not None, existing=existing, delay_ms=delay_ms)
-
-    async def _keep_definition(self, graph: Graph) -> None:
-        """Store the graph of a run that another process will host. A host stores its own graphs."""
-        if self.service.local is None:
-            loaded = graph.loaded
-            definition = graph_definition(loaded.graph, loaded.source, now=self.service.clock.now_ms())
-            await keep_definition(self.service.store.definitions, definition)
+        return await self.service.start(order, self.catalogue() if self.service.local is None else None)
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
         """Start a run and return its result."""

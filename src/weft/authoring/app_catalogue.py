@@ -13,7 +13,7 @@ from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.types import Type
 from weft.core.ids import GOAL, Millis
-from weft.errors import UnknownWorkflow, WeftError
+from weft.errors import WeftError
 from weft.ports.store import Definition
 from weft.runtime.catalogue import Callee
 from weft.runtime.catalogue_log import CATALOGUE
@@ -59,13 +59,13 @@ class AppCatalogue:
         return list(dict.fromkeys([*versions, *((name, "") for name, _ in versions)]))
 
     def resolve(self, workflow: str, version: str) -> Callee | None:
-        if version:
-            known = self._registered.known(workflow, version)
-        else:
-            known = self._registered.runnable_named(workflow) if workflow in self._registered.runnable_names() else None
+        known = self._registered.known(workflow, version) if version else self._registered.newest(workflow)
         if known is not None:
             return Callee(known.version, known.style, known.timeout_ms)
         return Callee(version, "graph") if (workflow, version) in self._programs else None
+
+    def startable(self) -> list[str]:
+        return self._registered.runnable_names()
 
     def definitions(self, now: Millis) -> list[Definition]:
         for graph in self._registered.graphs():
@@ -112,12 +112,14 @@ class AppCatalogue:
     def fact_type(self, fact: str) -> Type:
         return self._registered.planner.fact_type(fact)
 
+    def refuse_unknown_work(self, workflow: str, version: str) -> None:
+        known = self._registered.known(workflow, version)
+        if isinstance(known, Graph):
+            known.refuse_unknown(self._registered)
+
     def callee(self, workflow: str) -> tuple[str, Style] | None:
-        try:
-            found = self._registered.runnable_named(workflow)
-        except UnknownWorkflow:
-            return None
-        return found.version, found.style
+        found = self._registered.newest(workflow)
+        return (found.version, found.style) if found is not None else None
 
 
 class QueueCatalogue(AppCatalogue):

@@ -6,25 +6,19 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal, Self
 
-import msgspec
-
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.authoring.handles import Handle
 from weft.authoring.policies import Duration, since_ms
-from weft.authoring.workflows import check_run_id, plain_attributes
-from weft.core import commands as c
-from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import NotRunning, UsageError
 from weft.extras import require
-from weft.observe.definitions import stored_workflow
 from weft.ports.store import RunQuery
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.orders import StartOrder
 from weft.runtime.service import RunService
-from weft.server.hosted import Order
 from weft.steps.codec import Codec
 from weft.stores import blobs_url, open_store
 
@@ -90,29 +84,18 @@ class Client:
 
         Until then the run is ``pending``. An input that does not fit makes a run that failed.
         """
-        wait = duration_ms(delay) if delay is not None else 0
-        if self._remote is not None:
-            order = Order(
-                workflow=workflow,
-                input=input or {},
-                version=version,
-                id=check_run_id(id) if id is not None else None,
-                existing=existing,
-                attributes=plain_attributes(attributes),
-                delay_ms=wait,
-            )
-            return await self._remote.start(order)
-        definitions = self.service.store.definitions
-        stored = await stored_workflow(definitions, workflow, version) if version is not None else None
-        start = c.StartRun(
-            run_id=check_run_id(id) if id is not None else f"{workflow}-{self.service.ids.new()}",
+        order = StartOrder(
             workflow=workflow,
-            version=stored.version if stored is not None else version or "",
-            style="graph" if stored is not None else "",
-            input=msgspec.Raw(values.encode(dict(input or {}), what=f"{workflow} got")),
-            attributes=plain_attributes(attributes),
+            input=input or {},
+            version=version,
+            id=id,
+            existing=existing,
+            attributes=attributes or {},
+            delay_ms=duration_ms(delay) if delay is not None else 0,
         )
-        started = await self.service.start(start, chosen=id is not None, existing=existing, delay_ms=wait)
+        if self._remote is not None:
+            return await self._remote.start(order)
+        started = await self.service.start(order)
         return Handle(self.service, started.id, Codec.of(Any))
 
     async def plan(self, *goals: str, given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:

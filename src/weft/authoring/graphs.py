@@ -17,13 +17,10 @@ from weft.authoring.runnable import Runnable, RunnableGroup
 from weft.authoring.steps import Step
 from weft.authoring.unknown_work import KnownWork, unknown_work
 from weft.authoring.workflows import Workflow
-from weft.core import values
 from weft.core.durations import duration_ms, format_ms
 from weft.core.findings import Finding, refusal
-from weft.core.graph.defaults import has_defaults, with_defaults
-from weft.errors import BadValue, UsageError, WeftError
-from weft.runtime.programs import graph_version
-from weft.runtime.schemas import check_schema
+from weft.errors import UsageError, WeftError
+from weft.runtime.programs import check_graph_input, graph_version
 from weft.steps.codec import Codec
 from weft.steps.schemas import schema_of_object
 
@@ -136,17 +133,7 @@ class Graph(Runnable[dict[str, Any]]):
         return Codec.of(dict[str, Any])
 
     def given(self, input: Mapping[str, Any]) -> bytes:
-        raw = values.encode(dict(input), what=f"{self.name} got")
-        schema = self.loaded.graph.input
-        wrong = None
-        if schema is not None:
-            filled = with_defaults(schema, dict(input))
-            wrong = check_schema(schema, values.encode(filled) if has_defaults(schema) else raw)
-        if wrong is not None:
-            raise BadValue(
-                f"The input of {self.name} does not fit: {wrong}.", hint=_inputs(schema), code="value.wrong_type"
-            )
-        return raw
+        return check_graph_input(self.loaded.graph, input)
 
     def refuse_unknown(self, group: KnownWork) -> None:
         """Refuse steps and workflows that nobody here has, and arguments they do not take. Raises BadGraph.
@@ -343,11 +330,6 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     defs = schema.get("$defs", {})
     return {**defs[name], "$defs": defs} if name in defs else schema
-
-
-def _inputs(schema: Mapping[str, Any] | None) -> str:
-    fields = (schema or {}).get("properties") or {}
-    return f"It takes {', '.join(fields)}. Nothing was started." if fields else "Nothing was started."
 
 
 def _written(duration: Duration) -> str | float:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
@@ -28,6 +27,7 @@ from weft.core.ids import GOAL
 from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
 from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.runtime.orders import unknown_workflow
 from weft.runtime.service import RunService
 from weft.steps.catalogued import names_of, why_planned
 from weft.steps.node_types import node_types
@@ -395,15 +395,16 @@ class Registrations:
             return found
         raise UnknownWorkflow(f'"{name}" is a {found.style}, not a code workflow.')
 
+    def newest(self, name: str) -> Runnable[Any] | None:
+        """Return the newest registered version of a workflow of any style, if there is one."""
+        return self._newest.get(name) or self._graphs.get(name) or self._goals.get(name)
+
     def runnable_named(self, name: str) -> Runnable[Any]:
         """Return the newest registered version of a workflow of any style. Raises UnknownWorkflow."""
-        found = self._newest.get(name) or self._graphs.get(name) or self._goals.get(name)
+        found = self.newest(name)
         if found is not None:
             return found
-        names = self.runnable_names()
-        raise UnknownWorkflow(
-            f'No workflow "{name}" is registered.{did_you_mean(name, names)}', hint=known_names(names)
-        )
+        raise unknown_workflow(name, self.runnable_names())
 
     def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
         """Return what is to be run: a call, or a workflow (or its name) with a mapping of arguments."""
@@ -451,18 +452,6 @@ def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
     call.close()
     assert isinstance(invocation, Invocation)
     return invocation
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Suggest the closest known name; empty if none is close."""
-    close = difflib.get_close_matches(name, list(known), n=1)
-    return f' Did you mean "{close[0]}"?' if close else ""
-
-
-def known_names(names: Sequence[str]) -> str:
-    """List what is registered, and say how more would be."""
-    listed = ", ".join(names[:20]) or "none"
-    return f"Known: {listed}. (The file that defines it must be imported.)"
 
 
 def not_running() -> NoReturn:

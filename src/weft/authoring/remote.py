@@ -44,10 +44,10 @@ from weft.errors import (
 from weft.observe.explanation import Explanation
 from weft.ports.store import RunQuery
 from weft.runtime.clock import TimeIds
+from weft.runtime.orders import StartOrder, check_run_id, plain_attributes, unchecked_input
 from weft.runtime.runs import Ending
 from weft.server import views
 from weft.server.endpoints.goals import StepViews
-from weft.server.hosted import Order
 from weft.server.problems import ProblemDetails
 from weft.server.router import API
 from weft.steps.base import away
@@ -122,14 +122,14 @@ class Remote:
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
-    async def start(self, order: Order) -> Handle[Any]:
+    async def start(self, order: StartOrder) -> Handle[Any]:
         """Start a run by the name of its workflow."""
         body = {
             "workflow": order.workflow,
-            "input": msgspec.Raw(values.encode(dict(order.input), what=f"{order.workflow} got")),
-            "id": order.id if order.id is not None else f"{order.workflow}-{self.ids.new()}",
+            "input": msgspec.Raw(unchecked_input(order)),
+            "id": check_run_id(order.id) if order.id is not None else f"{order.workflow}-{self.ids.new()}",
             "version": order.version,
-            "attributes": order.attributes,
+            "attributes": plain_attributes(order.attributes),
             "delay": order.delay_ms / 1000,
             "existing": order.existing,
         }

@@ -10,7 +10,8 @@ import msgspec
 from weft.authoring.runnable import Invocation, Runnable, RunnableGroup
 from weft.core import commands as c
 from weft.core import values
-from weft.errors import LimitExceeded, RunCancelled, RunFailed, UsageError
+from weft.errors import LimitExceeded, RunCancelled, RunFailed
+from weft.runtime.orders import check_run_id
 from weft.runtime.run.driver import CodeDriver, CodeScope, current_scope
 from weft.runtime.service import RunService
 from weft.runtime.words import by_signature
@@ -76,23 +77,6 @@ class Workflow(Runnable[R], Generic[P, R]):
         return f"<weft workflow {self.name} version {self.version}>"
 
 
-def check_run_id(run_id: str) -> str:
-    """Return the id of a run. Raises UsageError for one that does not fit on a command line or in a URL."""
-    if not run_id or len(run_id) > 500 or not run_id.isprintable() or run_id != run_id.strip():
-        raise UsageError(
-            f"{run_id[:60]!r} cannot be the id of a run.", hint="1 to 500 printable characters, no blanks at the ends."
-        )
-    return run_id
-
-
-def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return attributes as JSON has them. Raises BadValue."""
-    if not attributes:
-        return {}
-    found: dict[str, Any] = values.decode(values.encode(dict(attributes), what="the attributes have"))
-    return found
-
-
 class WorkflowProgram:
     """The program of the runs of one workflow."""
 
@@ -105,6 +89,9 @@ class WorkflowProgram:
     def read(self, name: str, text: str) -> Any:
         """Read an argument that was typed as text."""
         return by_signature(self._workflow.signature)(name, text)
+
+    def check(self, given: Mapping[str, Any] | bytes) -> bytes:
+        return given if isinstance(given, bytes) else self._workflow.given(given)
 
     def defaults(self, given: bytes | None) -> bytes:
         return self._workflow.signature.defaults(given)

@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 
 from weft.authoring.app import App
-from weft.authoring.registrations import did_you_mean
 from weft.authoring.runnable import Runnable
+from weft.core.findings import did_you_mean
 from weft.errors import RunAtImport, UnknownWorkflow, UsageError, WeftError
 
 
@@ -34,9 +34,9 @@ class LoadedApp(msgspec.Struct, frozen=True):
         except UnknownWorkflow:
             names = self.app.registered.runnable_names()
             known = f"Known: {', '.join(names[:20])}." if names else "It has no workflow at all: @app.workflow"
-            raise UnknownWorkflow(
-                f'No workflow "{name}" in {self.name}.{did_you_mean(name, names)}', hint=known
-            ) from None
+            near = did_you_mean(name, names)
+            message = f'No workflow "{name}" in {self.name}.{f" {near}" if near else ""}'
+            raise UnknownWorkflow(message, hint=known) from None
 
 
 def load_app(target: str, command: str = "a weft command") -> LoadedApp:

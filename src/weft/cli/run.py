@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from msgspec import Raw
 
 from weft.authoring.app import App
 from weft.authoring.facts import Facts
 from weft.authoring.graphs import Graph
 from weft.authoring.runnable import Runnable
-from weft.authoring.workflows import Workflow, check_run_id
+from weft.authoring.workflows import Workflow
 from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.arguments import given, pairs, unread
 from weft.cli.live_run import LiveNotices
@@ -25,14 +24,14 @@ from weft.cli.output import pretty, print_json
 from weft.cli.place import exists, opened, project_settings, url_of
 from weft.cli.plan import known_steps
 from weft.cli.run_control import NOBODY, is_taken_up
-from weft.core import commands as c
 from weft.core import values
-from weft.core.ids import GOAL, RunId
+from weft.core.ids import RunId
 from weft.core.run.questions import STARTED_BY
 from weft.core.visible import visible
 from weft.errors import UnknownWorkflow, UsageError
 from weft.observe.definitions import stored_workflows
 from weft.observe.goal_views import goal_outputs
+from weft.runtime.orders import StartOrder
 from weft.runtime.programs import read_graph
 from weft.runtime.service import RunService
 from weft.runtime.words import Read, by_schema, by_signature, by_type
@@ -93,26 +92,16 @@ async def start_elsewhere(
     read = _reading(loaded.workflow(workflow), loaded.app) if loaded is not None else unread
     arguments = given(words, source, read)
     attributes = {STARTED_BY: name} if (name := login()) else {}
+    order = StartOrder(
+        workflow=workflow,
+        input=arguments,
+        id=id,
+        attributes=attributes,
+        words=list(pairs(words)) if loaded is None else (),
+    )
     async with opened(url_of(url, app, loaded), create=True) as service:
-        if loaded is None:
-            start = c.StartRun(
-                run_id=check_run_id(id) if id is not None else f"{workflow}-{service.ids.new()}",
-                workflow=workflow,
-                version="",
-                style="",
-                input=Raw(values.encode(arguments, what=f"{workflow} got")),
-                attributes=attributes,
-                words=list(pairs(words)),
-            )
-            run_id = (await service.start(start, chosen=id is not None)).id
-        else:
-            # The app starts the run through this service: it knows the workflow's version, timeout and types.
-            loaded.app.bind(service)
-            try:
-                run_id = RunId((await loaded.app.start(workflow, arguments, id=id, attributes=attributes)).id)
-            finally:
-                loaded.app.bind(None)
-        await _tell_started(service, run_id)
+        started = await service.start(order, loaded.app.catalogue() if loaded is not None else None)
+        await _tell_started(service, started.id)
 
 
 async def _tell_started(service: RunService, run_id: RunId) -> None:
@@ -129,25 +118,16 @@ async def start_goals(
         if known.service is None:
             raise UsageError(f"{known.address} keeps nothing, so nobody would see the run.", hint="Name a store: --url")
         attributes = {STARTED_BY: name} if (name := login()) else {}
-        if isinstance(known.group, App):
-            known.group.bind(known.service)
-            try:
-                wanted = known.group.registered.achievement(goals, given(words, source, _reading_facts(known.group)))
-                run_id = (await known.group.launch(wanted, id, attributes=attributes)).id
-            finally:
-                known.group.bind(None)
-        else:
-            start = c.StartGoal(
-                run_id=check_run_id(id) if id is not None else f"{GOAL}-{known.service.ids.new()}",
-                workflow=GOAL,
-                style="goal",
-                input=Raw(values.encode(given(words, source, unread), what="the goals got")),
-                goals=list(goals),
-                attributes=attributes,
-                words=list(pairs(words)),
-            )
-            run_id = (await known.service.start(start, chosen=id is not None)).id
-        await _tell_started(known.service, run_id)
+        app_here = known.group if isinstance(known.group, App) else None
+        order = StartOrder(
+            goals=goals,
+            input=given(words, source, _reading_facts(app_here) if app_here is not None else unread),
+            id=id,
+            attributes=attributes,
+            words=list(pairs(words)) if app_here is None else (),
+        )
+        started = await known.service.start(order, app_here.catalogue() if app_here is not None else None)
+        await _tell_started(known.service, started.id)
 
 
 def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:

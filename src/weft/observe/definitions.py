@@ -12,8 +12,3 @@ async def stored_workflows(definitions: Definitions, name: str | None = None) ->
     The catalogue of steps is kept among them and is no workflow.
     """
     return [one for one in await definitions.versions(name) if one.name != CATALOGUE]
-
-
-async def stored_workflow(definitions: Definitions, name: str, version: str) -> Definition | None:
-    """Return one version, by its name or a tag."""
-    return await definitions.get(name, version) if name != CATALOGUE else None

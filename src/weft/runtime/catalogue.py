@@ -62,6 +62,10 @@ class HostCatalogue(Protocol):
         """Return the program with this name and version (empty: the newest)."""
         ...
 
+    def startable(self) -> Sequence[str]:
+        """The names of the workflows that can be started, sorted."""
+        ...
+
     def definitions(self, now: Millis) -> Sequence[Definition]:
         """Return the definitions that the store should have, for the workflows that are data."""
         ...

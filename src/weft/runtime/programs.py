@@ -7,15 +7,16 @@ continues with the version it began with, even if the document has changed.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
 
+from weft.core import values
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Machine
-from weft.core.events import DEFAULT_POLICY, Policy, Style, UndoPlan
+from weft.core.events import ABSENT, DEFAULT_POLICY, Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.machine import GoalMachine
@@ -26,17 +27,19 @@ from weft.core.goal.state import GoalState
 from weft.core.goal.state import restore_state as goal_state
 from weft.core.goal.types import Type
 from weft.core.graph import model
+from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import GraphModel, Node, RetryRule, StepWork
 from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId, Millis
-from weft.errors import Conflict, Corrupt, UnknownWorkflow
+from weft.errors import BadValue, Conflict, Corrupt, UnknownWorkflow
 from weft.ports.store import Definition, Definitions
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
 from weft.runtime.run.driver import CodeDriver, Outside, Program
+from weft.runtime.schemas import check_schema
 from weft.runtime.words import by_schema, by_type
 from weft.steps.signature import other_facts, same_inputs
 
@@ -57,6 +60,10 @@ class Registry(Protocol):
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan: ...
 
     def fact_type(self, fact: str) -> Type: ...
+
+    def refuse_unknown_work(self, workflow: str, version: str) -> None:
+        """Refuse a registered graph that names steps or workflows nobody here has. Raises BadGraph."""
+        ...
 
 
 class NoRegistry:
@@ -80,6 +87,9 @@ class NoRegistry:
     def fact_type(self, fact: str) -> Type:
         return None
 
+    def refuse_unknown_work(self, workflow: str, version: str) -> None:
+        return None
+
 
 class GraphProgram:
     """A compiled graph, with the steps of a host."""
@@ -97,6 +107,12 @@ class GraphProgram:
     def read(self, name: str, text: str) -> Any:
         """Convert a word that was typed for the graph's input."""
         return by_schema(self.graph.input)(name, text)
+
+    def check(self, given: Mapping[str, Any] | bytes) -> bytes:
+        """Return the input of a new run as JSON. Raises BadValue, or BadGraph if nobody here can run the graph."""
+        raw = given if isinstance(given, bytes) else check_graph_input(self.graph, given)
+        self._registry.refuse_unknown_work(self.name, self.version)
+        return raw
 
     def defaults(self, given: bytes | None) -> bytes:
         """Return no defaults: the document has its own."""
@@ -155,6 +171,20 @@ class GraphProgram:
         return Raw(encode_plan(plan))
 
 
+def check_graph_input(graph: GraphModel, given: Mapping[str, Any]) -> bytes:
+    """Return the input of a graph as JSON, checked against its schema. Raises BadValue."""
+    raw = values.encode(dict(given), what=f"{graph.name} got")
+    schema = graph.input
+    if schema is None:
+        return raw
+    wrong = check_schema(schema, values.encode(with_defaults(schema, dict(given))) if has_defaults(schema) else raw)
+    if wrong is not None:
+        fields = ", ".join(schema.get("properties") or {})
+        hint = f"It takes {fields}. Nothing was started." if fields else "Nothing was started."
+        raise BadValue(f"The input of {graph.name} does not fit: {wrong}.", hint=hint, code="value.wrong_type")
+    return raw
+
+
 def _retry_changes(retry: RetryRule, base: Policy) -> dict[str, Any]:
     said = {
         "attempts_max": retry.attempts,
@@ -181,6 +211,10 @@ class GoalProgram:
     def read(self, name: str, text: str) -> Any:
         """Convert a word that was typed for a fact."""
         return by_type(self._registry.fact_type(name))(text)
+
+    def check(self, given: Mapping[str, Any] | bytes) -> bytes:
+        """Return the facts of a new run as JSON. Raises BadValue."""
+        return given if isinstance(given, bytes) else values.encode(dict(given), what=f"{self.name} got")
 
     def defaults(self, given: bytes | None) -> bytes:
         """Return no defaults: facts that are missing are planned for."""
@@ -247,6 +281,15 @@ def is_graph(definition: Definition) -> bool:
 def input_differences(style: str) -> Callable[[bytes, bytes], dict[str, tuple[Any, Any]]]:
     """Return the function that compares the inputs of two starts with the same id."""
     return other_facts if style == "goal" else same_inputs
+
+
+def start_plan(program: AnyProgram, given: bytes, goals: Sequence[str]) -> Raw:
+    """Make the plan that a run of goals follows; empty for other runs. Raises BadPlan, UnknownStep."""
+    plan = program.plan(list(values.decode(given)), goals) if isinstance(program, GoalProgram) else None
+    if plan is None:
+        return ABSENT
+    refuse_incomplete(plan)
+    return Raw(encode_plan(plan))
 
 
 def graph_program(program: AnyProgram | None) -> GraphProgram | None:

@@ -20,6 +20,7 @@ from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.run.env import Env
 from weft.core.run.state import OVER
 from weft.errors import (
+    BadPlan,
     BadValue,
     IdTaken,
     KeyReused,
@@ -28,6 +29,7 @@ from weft.errors import (
     RunFinished,
     StoreError,
     Unavailable,
+    UnknownStep,
     UsageError,
 )
 from weft.ports.clock import Clock, Ids
@@ -44,13 +46,15 @@ from weft.ports.store import (
     Sent,
     Store,
 )
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.finished import finished
 from weft.runtime.local import LocalHost
+from weft.runtime.orders import StartOrder, start_of
 from weft.runtime.patience import Patience
-from weft.runtime.programs import AnyProgram, input_differences, is_published
+from weft.runtime.programs import AnyProgram, input_differences, is_published, keep_definition, needs_definition
 from weft.runtime.reader import RunReader, goals_in
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
@@ -100,11 +104,42 @@ class RunService:
 
     # --- starting -------------------------------------------------------------------------------------------------
 
-    async def start(
+    async def start(self, order: StartOrder, catalogue: HostCatalogue | None = None) -> StartResult:
+        """Start a workflow by its name, or goals; or find the run that this order made before.
+
+        ``catalogue`` says what names mean where there is no host; with neither, the host of the run checks the input.
+
+        Raises UnknownWorkflow, BadValue, BadPlan or UsageError for an order that cannot be, IdTaken for the id of
+        another run, and Unavailable or Full, soon, while the store takes nothing.
+        """
+        start = await self._start_of(order, catalogue)
+        if self.local is None and catalogue is not None and needs_definition(start.style):
+            await self._keep_definition(start, catalogue)
+        return await self.create(start, chosen=order.id is not None, existing=order.existing, delay_ms=order.delay_ms)
+
+    async def _start_of(self, order: StartOrder, catalogue: HostCatalogue | None) -> c.StartRun:
+        local, definitions = self.local, self.store.definitions
+        if local is None:
+            return await start_of(order, catalogue, definitions, self.ids)
+        try:
+            return await start_of(order, local.catalogue, definitions, self.ids)
+        except (UnknownStep, BadPlan):
+            # What was registered in the store meanwhile may be what is missing.
+            if not order.goals or not await local.steps.refresh():
+                raise
+        return await start_of(order, local.catalogue, definitions, self.ids)
+
+    async def _keep_definition(self, start: c.StartRun, catalogue: HostCatalogue) -> None:
+        """Store the graph of a run that another process will host. A host stores its own graphs."""
+        for definition in catalogue.definitions(self.clock.now_ms()):
+            if (definition.name, definition.version) == (start.workflow, start.version):
+                await keep_definition(self.store.definitions, definition)
+
+    async def create(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
     ) -> StartResult:
-        """As ``_start``. Raises Unavailable or Full, soon, while the store takes nothing."""
-        work = self._start(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
+        """Create the run of a start, or find it. Raises IdTaken; Unavailable or Full, soon, if the store fails."""
+        work = self._create(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
         unknown = f"{start.run_id} may have been started, or not"
         return await self.soon(work, unknown, hint="Start it again under the same id.", run_id=start.run_id)
 
@@ -135,7 +170,7 @@ class RunService:
     async def _put_blob(self, raw: bytes) -> str:
         return await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
 
-    async def _start(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> StartResult:
+    async def _create(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> StartResult:
         """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
 
         Raises BadValue for a name that no workflow can have, and IdTaken (with the differences) if the id belongs to

@@ -31,6 +31,7 @@ from weft.ports.store import (
     StoredEvent,
 )
 from weft.ports.streams import Chunk, Streams
+from weft.runtime.orders import check_run_id
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService, StartResult
 
@@ -52,11 +53,6 @@ def prefix_of(tenant: str) -> str:
     return f"{TENANT_MARK}{check_tenant(tenant)}/"
 
 
-def service_of(service: RunService, tenant: str) -> RunService:
-    """The way to the runs of a tenant; without one, to all."""
-    return TenantService(service, tenant) if tenant else service
-
-
 class TenantService(RunService):
     """A service for the runs of one tenant. Ids are those that the tenant uses, without the prefix."""
 
@@ -75,11 +71,11 @@ class TenantService(RunService):
 
     # --- starting and commands: the host knows whole ids only ---------------------------------------------------
 
-    async def start(
+    async def create(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
     ) -> StartResult:
-        whole = msgspec.structs.replace(start, run_id=self.full(start.run_id))
-        started = await self._service.start(whole, chosen=chosen, existing=existing, delay_ms=delay_ms)
+        whole = msgspec.structs.replace(start, run_id=check_run_id(self.full(start.run_id)))
+        started = await self._service.create(whole, chosen=chosen, existing=existing, delay_ms=delay_ms)
         return StartResult(started.uid, self.own(started.id), started.created)
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:

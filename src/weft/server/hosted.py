@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.core.goal.plan import GoalPlan
-from weft.runtime.service import RunService, StartResult
+from weft.runtime.service import RunService
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,21 +19,6 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     style: str
     description: str = ""
     input: Mapping[str, Any] | None = None
-
-
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """A start by name: what ``app.start`` takes."""
-
-    workflow: str
-    input: Mapping[str, Any] = {}
-    goals: Sequence[str] = ()
-    """Steps whose results are wanted; ``workflow`` is then only part of the run's name."""
-    version: str | None = None
-    """None: the newest registered version."""
-    id: str | None = None
-    existing: str = "attach"
-    attributes: Mapping[str, Any] = {}
-    delay_ms: int = 0
 
 
 class Hosted(Protocol):
@@ -50,8 +35,4 @@ class Hosted(Protocol):
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         """Plan how to reach these goals. Raises UnknownStep."""
-        ...
-
-    async def launch_named(self, order: Order) -> StartResult:
-        """Start a workflow by its name. Raises UnknownWorkflow, BadValue, IdTaken."""
         ...

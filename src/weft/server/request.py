@@ -17,9 +17,7 @@ from msgspec import Meta
 
 from weft.errors import BadValue
 from weft.runtime.service import RunService
-from weft.runtime.tenancy import service_of
-from weft.server.access.tenants import hosted_for
-from weft.server.hosted import Hosted
+from weft.runtime.tenancy import TenantService
 from weft.server.identity import Identity
 from weft.server.problems import RequestRefused
 
@@ -77,13 +75,8 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
     @property
     def service(self) -> RunService:
         """Return the service for the runs that this caller may see. Raises NotRunning."""
-        return service_of(self.services.runs, self.identity.tenant)
-
-    @property
-    def hosted(self) -> Hosted:
-        """Return the application as this caller sees it."""
-        hosted, tenant = self.services.hosted, self.identity.tenant
-        return hosted_for(hosted, tenant) if tenant else hosted
+        runs, tenant = self.services.runs, self.identity.tenant
+        return TenantService(runs, tenant) if tenant else runs
 
     def asked(self, of: type[T]) -> T:
         """Return the query, typed."""

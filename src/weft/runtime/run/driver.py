@@ -48,6 +48,10 @@ class Program(Protocol):
         """Convert a word that was typed for a parameter, by the parameter's type."""
         ...
 
+    def check(self, given: Mapping[str, Any] | bytes) -> bytes:
+        """Return the input of a new run as JSON. Bytes were checked by a call's signature. Raises BadValue."""
+        ...
+
     def defaults(self, given: bytes | None) -> bytes:
         """Return the defaults of the parameters that this input (None: not known) omits, as JSON; empty: none."""
         ...

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.errors import NotFound
-from weft.observe.definitions import stored_workflow, stored_workflows
+from weft.observe.definitions import stored_workflows
 from weft.ports.store import Definition
+from weft.runtime.orders import stored_workflow
 from weft.runtime.programs import read_graph
 from weft.server import views
 from weft.server.cursors import cut
@@ -34,7 +35,7 @@ async def list_versions(call: ApiCall) -> views.Workflows:
 async def _listed(call: ApiCall, name: str | None) -> views.Workflows:
     asked = call.asked(views.PageQuery)
     stored = {(one.name, one.version): one for one in await stored_workflows(call.service.store.definitions, name)}
-    hosted = {(one.name, one.version): one for one in call.hosted.workflows() if name in {None, one.name}}
+    hosted = {(one.name, one.version): one for one in call.services.hosted.workflows() if name in {None, one.name}}
     page, cursor = cut(sorted({*stored, *hosted}), asked.limit, asked.cursor)
     tags = {known: await call.service.store.definitions.tags(known) for known, _ in page}
     views_of_page = [
@@ -64,7 +65,7 @@ async def show_version(call: ApiCall) -> views.WorkflowDetail:
     definitions = call.service.store.definitions
     stored = await stored_workflow(definitions, name, version)
     real = stored.version if stored is not None else version
-    hosted = next((one for one in call.hosted.workflows() if (one.name, one.version) == (name, real)), None)
+    hosted = next((one for one in call.services.hosted.workflows() if (one.name, one.version) == (name, real)), None)
     if stored is None and hosted is None:
         raise NotFound(f"{name[:60]} has no version {version[:60]!r}.")
     tags = await definitions.tags(name)

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from weft.core.ids import GOAL
 from weft.core.run.questions import STARTED_BY
 from weft.errors import BadValue, IdTaken, KeyReused
+from weft.runtime.orders import StartOrder
 from weft.server import views
-from weft.server.hosted import Order
 from weft.server.request import ApiCall, Reply
 from weft.server.router import API
 
@@ -29,7 +29,7 @@ async def start(call: ApiCall) -> Reply:
     await services.admission.admit(local)
     by_key = call.key if new.id is None else None
     with services.admission as burst_delay_ms:
-        order = Order(
+        order = StartOrder(
             workflow=workflow,
             input=new.input,
             goals=new.goals,
@@ -40,7 +40,7 @@ async def start(call: ApiCall) -> Reply:
             delay_ms=round(new.delay * 1000) or burst_delay_ms,
         )
         try:
-            started = await call.hosted.launch_named(order)
+            started = await call.service.start(order)
         except IdTaken as error:
             if by_key is None:
                 raise
