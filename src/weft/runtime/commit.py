@@ -303,7 +303,9 @@ class ReadyRun(Protocol):
 class RunQueue:
     """Gives runs their turns in the order in which they became ready."""
 
-    def __init__(self, commits: GroupWriter, turns_max: int = TURNS_MAX) -> None:
+    def __init__(self, commits: GroupWriter, turns_max: int = TURNS_MAX, *, in_place: bool = True) -> None:
+        """``in_place``: give turns at once where that is allowed."""
+        self._in_place = in_place
         self._commits = commits
         self._turns_max = turns_max
         self._ready: deque[ReadyRun] = deque()
@@ -323,6 +325,20 @@ class RunQueue:
         if not self._scheduled:
             self._schedule()
 
+    def at_once(self, deliver: Callable[..., None], *args: Any) -> None:
+        """Call a function in the last moments of a task, and give the runs that it makes ready their turns at once."""
+        task = asyncio.current_task()
+        if self._scheduled or not self._in_place or task is None:
+            deliver(*args)
+            return
+        self._scheduled = True
+        # A turn belongs to no task: the code of a run has tasks of its own.
+        asyncio._leave_task(self._loop, task)  # noqa: SLF001 - documented for those who extend asyncio
+        try:
+            self._context.run(self._turn, deliver, *args)
+        finally:
+            asyncio._enter_task(self._loop, task)  # noqa: SLF001
+
     def submit(self, run: CommittingRun) -> None:
         """Commit the draft of this run: at the end of the current round, or at once outside a round."""
         if self._turning:
@@ -334,11 +350,14 @@ class RunQueue:
         self._scheduled = True
         self._loop.call_soon(self._turn, context=self._context)
 
-    def _turn(self) -> None:
+    def _turn(self, first: Callable[..., None] | None = None, *args: Any) -> None:
+        """Give ready runs their turns. ``first``: a call that may make more runs ready."""
         ready, commits = self._ready, self._commits
         self._turning = more = True
         rounds = 0
         try:
+            if first is not None:
+                first(*args)
             while (ready or more) and rounds < ROUNDS_MAX:
                 rounds += 1
                 for _ in range(min(len(ready), self._turns_max)):

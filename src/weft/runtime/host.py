@@ -112,7 +112,7 @@ class Host:
         self.opened = OpenedValues(given.settings.recent_bytes)
         short = given.settings.short_path
         self.committer = GroupWriter(given.store.log, blobs, self.id, self.status.fail, self.complaints, in_place=short)
-        self.queue = RunQueue(self.committer, TURNS_MAX if short else 1)
+        self.queue = RunQueue(self.committer, TURNS_MAX if short else 1, in_place=short)
         self.streams = StreamWriter(given.store.streams, self.background, self.retry_until_available)
         self.timers = Timers(self.clock, self._on_due, look_seconds=given.settings.look_seconds)
         self.worker = StepWorker(
@@ -421,7 +421,11 @@ class Host:
         self.effects.on_due(uid, entry)
 
     def _on_report(self, flight: Flight, report: Report) -> None:
-        self.effects.on_report(flight, report)
+        """Deliver the report of a step. The run of a lone step continues at once; others share their commits."""
+        if self.worker.is_only(flight):
+            self.queue.at_once(self.effects.on_report, flight, report)
+        else:
+            self.effects.on_report(flight, report)
 
     def _on_removed(self, uid: RunUid) -> None:
         self.shared.forget(uid)

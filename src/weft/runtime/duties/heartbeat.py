@@ -87,7 +87,9 @@ class Heartbeat:
 
     def is_doubtful(self, stalls: int) -> bool:
         """Return whether the loop was blocked since ``stalls`` was read, so that other hosts may have taken over."""
-        return self._apart is not None and (stalls != self.stalls or not self.is_turning())
+        if stalls == self.stalls and self._clock.monotonic() - self._turned_at < self._lease_seconds / 2:
+            return False
+        return self._apart is not None
 
     def _turn(self) -> None:
         now = self._clock.monotonic()

@@ -28,16 +28,13 @@ class TaskGuard:
         shared: SharedTasks,
         retry: RetryUntilAvailable,
     ) -> None:
-        self._heartbeat = heartbeat
         self._runs = runs
         self._directory = directory
         self._host = host
         self._worker = worker
         self._shared = shared
         self._retry_until_available = retry
-
-    def is_doubtful(self, stalls: int) -> bool:
-        return self._heartbeat.is_doubtful(stalls)
+        self.is_doubtful = heartbeat.is_doubtful
 
     async def confirm(self, flight: Flight) -> None:
         if flight.offer is not None:

@@ -33,6 +33,7 @@ class Flight(msgspec.Struct, eq=False):
     since: float = 0.0
     """When the task was dispatched, on the monotonic clock."""
     begun: bool = False
+    ended: bool = False
     stopped: bool = False
     emitted: bool = False
     timer: asyncio.TimerHandle | None = None

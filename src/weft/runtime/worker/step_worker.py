@@ -252,6 +252,7 @@ class StepWorker:
                 await self._streams.flush()
             if not flight.stopped:
                 boundary("step.after")
+                self._ended(flight)  # before the report: the run may continue at once, and end this flight
                 self._report(flight, report)
         except asyncio.CancelledError:
             if not flight.stopped:
@@ -259,7 +260,8 @@ class StepWorker:
         except Exception as error:  # noqa: BLE001 - a defect of ours: its answer would be lost
             self.failed(f"performing {effect.step}", error)
         finally:
-            self._ended(flight)
+            if not flight.ended:
+                self._ended(flight)
 
     def _set_current(self, flight: Flight) -> None:
         """Let the body find its task."""
@@ -278,16 +280,23 @@ class StepWorker:
         )
 
     def _ended(self, flight: Flight) -> None:
+        flight.ended = True
         if flight.timer is not None:
             flight.disarm()
-        if flight.running is not None:
+        running = flight.running
+        if running is not None:
+            flight.running = None
             if self._stopping:
-                self._stopping.pop(flight.running, None)
+                self._stopping.pop(running, None)
             self._free += 1
             if self._queue:
                 self._fill()
         else:
             self._abandoned.discard(asyncio.current_task())
+
+    def is_only(self, flight: Flight) -> bool:
+        """Return whether no other task is in flight here."""
+        return len(self.flights) == 1 and len(self._of(flight.uid)) == 1
 
     def _arm(self, flight: Flight) -> None:
         """Start the timeout."""
