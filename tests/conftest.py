@@ -1,6 +1,7 @@
 """What every test may rely on: an unchanged process, no store of the developer, the same examples on every machine."""
 
 import gc
+import itertools
 import logging
 import os
 import signal
@@ -12,6 +13,9 @@ import pytest
 from hypothesis import settings
 
 from tests import scale
+
+# Only the proof has tests that this plugin makes; to load it takes every process a second.
+pytest_plugins = scale.scaled([], ["schemathesis.pytest.plugin"])
 
 # A developer's own WEFT_URL would send the tests' runs to a real database.
 os.environ.pop("WEFT_URL", None)
@@ -49,7 +53,7 @@ def pytest_collection_finish() -> None:
 def unchanged_process() -> Iterator[None]:
     """Take back what a test changed in its process, so that the order of tests does not matter."""
     environment, path, folder = _environment(), list(sys.path), Path.cwd()
-    modules, root = set(sys.modules), logging.getLogger()
+    newest_module, root = next(reversed(sys.modules)), logging.getLogger()
     handlers, level = list(root.handlers), root.level
     yield
     if _environment() != environment:
@@ -59,7 +63,8 @@ def unchanged_process() -> Iterator[None]:
     os.chdir(folder)
     root.handlers[:] = handlers
     root.setLevel(level)
-    for name in sys.modules.keys() - modules:
+    # New modules are the last ones; there are thousands of others.
+    for name in list(itertools.takewhile(lambda each: each != newest_module, reversed(sys.modules))):
         if _is_temporary(getattr(sys.modules[name], "__file__", None)):
             del sys.modules[name]
 

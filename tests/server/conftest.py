@@ -4,9 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests import scale
 from tests.server.kit import Server, serving
 from tests.server.shop import shop
 from weft.server.limits import RequestLimits
+
+# Making the cases of this file takes as long as sending them.
+collect_ignore = scale.scaled(["test_fuzz.py"], [])
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,37 @@
+"""A few operations of the document, asked for with what fits it and what does not; ``test_fuzz.py`` asks for all."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+EXAMPLES = 64
+FEW = ["startRun", "listRuns", "getRun", "sendMessage", "decide", "claimTasks", "registerSteps", "plan"]
+
+
+def test_no_request_of_a_sample_breaks_the_server() -> None:
+    # The generator takes a second to import: only the process that runs this test pays for it.
+    import schemathesis
+
+    from tests.server.fuzz import attacked, schema, send
+
+    modes = [schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE]
+    operations = [schema.find_operation_by_id(name) for name in FEW]
+    cases = [each.as_strategy(generation_mode=mode) for each in operations for mode in modes]
+    seen: Counter[str] = Counter()
+
+    with attacked() as server:
+
+        @given(st.one_of(cases))
+        @settings(
+            max_examples=EXAMPLES, phases=[Phase.generate], suppress_health_check=list(HealthCheck), deadline=None
+        )
+        def ask(case: schemathesis.Case) -> None:
+            seen[case.operation.label] += 1
+            send(case, server)
+
+        ask()
+
+    assert len(seen) > len(FEW) // 2
