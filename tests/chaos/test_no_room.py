@@ -194,6 +194,7 @@ def test_a_locked_table_refuses_starts_and_loses_nothing(
     assert len(caplog.records) < LINES_MAX
 
 
+@pytest.mark.proof
 def test_a_statement_timeout_refuses_starts_and_loses_nothing(own_cluster: Cluster) -> None:  # noqa: F811
     @asynccontextmanager
     async def trouble() -> AsyncIterator[None]:

@@ -5,6 +5,7 @@ import os
 import pty
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests import scale
-from tests.cli.conftest import Weft, hosting
+from tests.cli.conftest import Weft, at_work, hosting
 
 SLOW = """
 import weft
@@ -34,9 +35,16 @@ async def slow(ctx: weft.Context) -> str:
 LOOKS_MAX = 1_000
 
 
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of one process that hosts for several tests; each has a run of its own."""
+    with at_work(tmp_path_factory.mktemp("host")) as folder, hosting(folder):
+        yield folder
+
+
 @pytest.fixture
-def hosted(weft: Weft, folder: Path) -> Iterator[Weft]:
-    with hosting(folder):
+def hosted(weft: Weft, host: Path) -> Iterator[Weft]:
+    with contextlib.chdir(host):
         yield weft
 
 
@@ -58,14 +66,14 @@ def test_a_run_that_another_process_hosts_takes_messages_and_answers(hosted: Wef
 
 
 def test_a_run_that_another_process_hosts_is_paused_resumed_and_cancelled(hosted: Weft) -> None:
-    hosted("start", "patient", "--id", "p-1")
+    hosted("start", "patient", "--id", "p-2")
 
-    assert hosted("pause", "p-1").out == "p-1 is paused: weft resume p-1\n"
-    assert document(hosted, "show", "p-1")["status"] == "paused"
-    assert hosted("resume", "p-1").out == "p-1 goes on\n"
-    assert document(hosted, "show", "p-1")["status"] == "running"
-    assert hosted("cancel", "p-1", "--reason", "enough").out == "p-1 is told to stop\n"
-    watched = hosted("watch", "p-1")
+    assert hosted("pause", "p-2").out == "p-2 is paused: weft resume p-2\n"
+    assert document(hosted, "show", "p-2")["status"] == "paused"
+    assert hosted("resume", "p-2").out == "p-2 goes on\n"
+    assert document(hosted, "show", "p-2")["status"] == "running"
+    assert hosted("cancel", "p-2", "--reason", "enough").out == "p-2 is told to stop\n"
+    watched = hosted("watch", "p-2")
     assert watched.code == 1
     assert "cancelled: enough" in watched.out
 
@@ -82,10 +90,11 @@ def test_a_failed_run_is_tried_again_by_the_process_that_hosts_it(hosted: Weft) 
 
 
 def until(weft: Weft, run: str, kind: str) -> None:
-    """Look at the log until it holds an event of this kind; reading it takes its own time."""
+    """Look at the log until it holds an event of this kind."""
     for _ in range(LOOKS_MAX):
         if kind in weft("events", run).out:
             return
+        time.sleep(0.02)
     pytest.fail(f"{run} never got to {kind}")
 
 

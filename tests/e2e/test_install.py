@@ -97,6 +97,7 @@ def test_the_example_of_the_readme_runs(python: str, app: Path) -> None:
     assert "completed" in shown.stdout
 
 
+@pytest.mark.proof
 def test_weft_run_runs(python: str, app: Path) -> None:
     done = weft(python, "run", "app.py", "order", "order_id=o-2", folder=app)
 
@@ -104,6 +105,7 @@ def test_weft_run_runs(python: str, app: Path) -> None:
     assert "ship o-2" in done.stdout
 
 
+@pytest.mark.proof
 def test_a_graph_with_conditions_runs(python: str, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("""
 import weft

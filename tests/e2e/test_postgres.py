@@ -115,6 +115,7 @@ def weft_says(folder: Path, url: str, *words: str) -> str:
     return ran.stdout
 
 
+@pytest.mark.proof
 def test_p01_is_killed_in_its_sleep_and_goes_on(tmp_path: Path, url: str) -> None:
     """Its death shows when its lease is over; then whoever is there takes over."""
 

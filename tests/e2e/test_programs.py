@@ -157,6 +157,7 @@ def test_p07_calls_and_starts_children(tmp_path: Path) -> None:
     assert ran.stderr == ""
 
 
+@pytest.mark.proof
 def test_p13_the_tests_of_a_user_pass_as_they_stand(tmp_path: Path) -> None:
     for name in ("p02_retry_timeout.py", "p03_approval.py", "test_p13_order.py"):
         shutil.copy(EXAMPLES / name, tmp_path)

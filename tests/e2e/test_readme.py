@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import weft
 
 README = Path(__file__).parents[2] / "README.md"
@@ -45,6 +47,7 @@ async def until_asleep(folder: Path) -> None:
     raise AssertionError("the run ended without a sleep")
 
 
+@pytest.mark.proof
 def test_ctrl_c_in_the_sleep_and_run_again_goes_on_at_the_right_step(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(example())
 

@@ -19,10 +19,10 @@ from weft.errors import BadGraph
 from weft.graphs.load import load_graph
 
 PARTS = scaled(2, 6)
-GRAPHS = range(scaled(40, 520))
-EARLY = range(scaled(12, 100))
+GRAPHS = range(scaled(24, 520))
+EARLY = range(scaled(8, 100))
 PLANTED = range(scaled(20, 150))
-WILD = range(scaled(80, 1200))
+WILD = range(scaled(40, 1200))
 pytestmark = MARKS
 FAILING = (0.0, 0.1, 0.3)
 
@@ -138,7 +138,7 @@ def test_graphs_that_are_called_sound_never_hang() -> None:
     assert outcomes["unsound"] > len(WILD) / 120
 
 
-TIMED = range(scaled(20, 240))
+TIMED = range(scaled(8, 240))
 """Graphs whose joins have deadlines. Timers fire whenever the order says so, also long before tasks are answered."""
 
 

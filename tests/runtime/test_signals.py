@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import scale
+
 SHOP = """
 import asyncio, time, weft
 
@@ -86,7 +88,7 @@ def start(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
             program.kill()
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "code"), scale.first(1, [(signal.SIGTERM, 143), (signal.SIGINT, 130)]))
 def test_app_run_drains_and_says_where_it_stands(tmp_path: Path, number: int, code: int) -> None:
     with start(tmp_path, RUN) as program:
         assert program.stdout is not None

@@ -103,6 +103,7 @@ def test_a_server_says_whether_it_is_open_and_a_key_made_meanwhile_closes_it(wef
         assert asked(server, "/healthz") == 200
 
 
+@pytest.mark.proof
 def test_with_a_key_other_addresses_may_be_bound(weft: Weft, tmp_path: Path) -> None:
     key = weft("keys", "create", "ann", "--scope", "read").out.strip()
     with process(tmp_path, "serve", "app.py", "--host", "0.0.0.0", "--port", "0") as running:

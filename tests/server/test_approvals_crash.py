@@ -88,6 +88,7 @@ def test_a_decision_survives_a_kill_in_its_middle_once(folder: Path, place: str)
         assert kinds(server).count("ask_answered") == 1
 
 
+@pytest.mark.proof
 def test_a_time_that_comes_while_the_server_is_down_is_kept(folder: Path) -> None:
     with serve(folder) as server:
         server.ask("POST", f"{API}/runs", {"workflow": "hurried", "id": "h"})

@@ -132,6 +132,7 @@ def pour(server: Process, client: int) -> list[str]:
     return accepted
 
 
+@pytest.mark.proof
 def test_a_server_killed_in_a_burst_loses_no_start_that_it_accepted(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(APP)
     with serve(tmp_path) as server, ThreadPoolExecutor(2 * STARTS_MAX) as pool:

@@ -96,6 +96,7 @@ def test_a_server_outlives_code_that_ends_the_interpreter(folder: Path) -> None:
         assert outcome(server, "well", "restarted") == "well"
 
 
+@pytest.mark.proof
 def test_a_host_whose_own_loop_keeps_ending_says_so_and_ends(folder: Path) -> None:
     (folder / "app.py").write_text(APP + BROKEN)
     with serve(folder) as server:

@@ -146,6 +146,7 @@ def test_a_child_that_cannot_be_started_again_is_tried_while_the_other_serves(fo
 # --- all stop -----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proof
 def test_steps_may_finish_before_all_children_stop(folder: Path) -> None:
     with process(folder, "serve", "app.py", "--port", "0", "--processes", "2") as running:
         server = Process(running)
@@ -233,6 +234,7 @@ def test_what_cannot_work_is_refused(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.proof
 def test_a_port_that_is_taken_is_said_once(folder: Path) -> None:
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

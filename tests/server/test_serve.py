@@ -135,6 +135,7 @@ def serve(folder: Path, *words: str) -> Iterator[Process]:
         yield Process(running)
 
 
+@pytest.mark.proof
 def test_a_run_is_started_sent_a_message_and_its_result_is_got(folder: Path) -> None:
     with serve(folder) as server:
         assert "open to every program on this machine" in server.running.stderr.readline()  # type: ignore[union-attr]

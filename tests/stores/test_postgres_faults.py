@@ -284,7 +284,8 @@ def _shop(url: str) -> tuple[weft.App, list[str], weft.Workflow[[str], int]]:
     return app, done, count
 
 
-@pytest.mark.parametrize("runs", scale.first(1, [2, 6]))
+@pytest.mark.proof
+@pytest.mark.parametrize("runs", [2, 6])
 def test_an_engine_whose_wires_are_cut_again_and_again_finishes_every_run(runs: int) -> None:
     """0 lost, and nothing performed again that was recorded: each task has one success in the log."""
 
@@ -308,6 +309,7 @@ def test_an_engine_whose_wires_are_cut_again_and_again_finishes_every_run(runs: 
     asyncio.run(scenario())
 
 
+@pytest.mark.proof
 def test_an_engine_goes_on_after_its_server_was_restarted(own_cluster: Cluster) -> None:  # noqa: F811
     async def scenario() -> None:
         app, done, count = _shop(own_cluster.url())
