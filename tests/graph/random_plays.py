@@ -20,6 +20,7 @@ from weft.core import events as e
 from weft.core.effects import ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import GraphModel
+from weft.core.graph.program import NodeTask
 from weft.core.graph.tokens import GraphState, Seg, innermost_branch
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId
@@ -58,14 +59,8 @@ class Program:
         self.ways = Ways(graph)
         self.reader = Reader()
 
-    def policy(self, node: str) -> e.Policy:
-        return ONCE
-
-    def undo(self, node: str) -> e.UndoPlan | None:
-        return None
-
-    def takes(self, step: str) -> list[str] | None:
-        return None
+    def task(self, node: str) -> NodeTask:
+        return NodeTask(ONCE)
 
     def version(self, workflow: str) -> tuple[str, e.Style]:
         return "1", "code"

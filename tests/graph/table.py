@@ -16,6 +16,7 @@ from weft.core import events as e
 from weft.core.effects import PerformTask
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import GraphModel
+from weft.core.graph.program import NodeTask
 from weft.core.graph.tokens import GraphState, innermost_branch
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId
@@ -47,14 +48,8 @@ class Program:
         self.ways = Ways(graph)
         self.reader = Reader()
 
-    def policy(self, node: str) -> e.Policy:
-        return ONCE
-
-    def undo(self, node: str) -> e.UndoPlan | None:
-        return None
-
-    def takes(self, step: str) -> list[str] | None:
-        return None
+    def task(self, node: str) -> NodeTask:
+        return NodeTask(ONCE)
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Raw:
         return Raw(b"{}")

@@ -12,6 +12,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import ArmTimer, DisarmTimer, PerformTask
 from weft.core.graph.machine import GraphMachine, restore_state
+from weft.core.graph.program import NodeTask
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId
 from weft.errors import Failure
@@ -26,8 +27,8 @@ def rendering(policy: e.Policy | None = None, *, undo: e.UndoPlan | None = None,
     document = {"nodes": {"a": {**CALL, "save": {"state.x": "${output.link}"}}, **nodes}, "output": {"x": "${state.x}"}}
     table = object.__new__(Table)
     program = Program(load_graph(document).graph)
-    program.policy = lambda node: policy or e.Policy(attempts_max=1)  # type: ignore[method-assign]
-    program.undo = lambda node: undo if node == "a" else None  # type: ignore[method-assign]
+    once = policy or e.Policy(attempts_max=1)
+    program.task = lambda node: NodeTask(once, undo if node == "a" else None)  # type: ignore[method-assign]
     table.machine = GraphMachine(program, GraphState(uid="0" * 32))
     table.log, table.open, table.now = [], {}, 1_000
     table.tell(c.StartRun(run_id="run", workflow="g", input=Raw(b"{}"), style="graph"))

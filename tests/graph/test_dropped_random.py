@@ -8,10 +8,11 @@ import pytest
 
 from tests import scale
 from tests.graph.random_graphs import well_nested
-from tests.graph.random_plays import Play, Program, drawn_answers
+from tests.graph.random_plays import ONCE, Play, Program, drawn_answers
 from weft.core import events as e
 from weft.core.effects import PerformTask
 from weft.core.graph.model import GraphModel
+from weft.core.graph.program import NodeTask
 from weft.graphs.load import load_graph
 
 UNDO = e.UndoPlan(step="take_back", takes=["result"], policy=e.Policy(attempts_max=1))
@@ -20,8 +21,8 @@ UNDO = e.UndoPlan(step="take_back", takes=["result"], policy=e.Policy(attempts_m
 class Undoable(Program):
     """Every step can be undone."""
 
-    def undo(self, node: str) -> e.UndoPlan | None:
-        return UNDO
+    def task(self, node: str) -> NodeTask:
+        return NodeTask(ONCE, UNDO)
 
 
 class UndoPlay(Play):

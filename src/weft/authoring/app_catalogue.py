@@ -97,6 +97,10 @@ class AppCatalogue:
 
     # --- what programs ask ----------------------------------------------------------------------------------------
 
+    @property
+    def revision(self) -> int:
+        return self._registered.revision
+
     def step_policy(self, step: str) -> Policy | None:
         return self._registered.step_policy(step)
 

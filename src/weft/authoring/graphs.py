@@ -50,6 +50,7 @@ class Graph(Runnable[dict[str, Any]]):
         self.name = name
         self.gives: tuple[str, ...] = ()
         self._loaded: LoadedGraph | None = None
+        self._version = ""
         self._performable: tuple[int, int] | None = None
         self._file: Path | None = None
         self._nodes: dict[str, dict[str, Any]] = {}
@@ -114,6 +115,7 @@ class Graph(Runnable[dict[str, Any]]):
     def register(self, group: RunnableGroup, context: DocumentContext, gives: tuple[str, ...]) -> None:
         """Pin the graph as it is now for runs. Raises BadGraph."""
         self._loaded = self.load(context)
+        self._version = graph_version(self._loaded.hash)
         self.gives = gives
         self.group = group
 
@@ -126,7 +128,7 @@ class Graph(Runnable[dict[str, Any]]):
 
     @property
     def version(self) -> str:
-        return graph_version(self.loaded.hash)
+        return self._version or graph_version(self.loaded.hash)
 
     @property
     def result(self) -> Codec[dict[str, Any]]:

@@ -71,6 +71,8 @@ class Registrations:
         self._prefix = prefix
         self._app = app
         self._steps: dict[str, Step[Any, Any]] = {}
+        self.revision = 0
+        """Changes whenever something about the steps changes."""
         self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
         self._newest: dict[str, Workflow[Any, Any]] = {}
         """By name, in the version that was registered last."""
@@ -116,6 +118,7 @@ class Registrations:
         step: Step[Any, Any] = Step(self, body, signature, policy, tuple(raises), planning=planning)
         self._plan_with(step)
         self._steps[full] = step
+        self.revision += 1
         if self._parent is not None:
             self._parent.adopt_step(step)
         return step
@@ -205,6 +208,7 @@ class Registrations:
         for event in admit(self.planner, loaded, GOAL_LANGUAGES):
             self.planner.evolve(event)
         self._documents.append(loaded)
+        self.revision += 1
         if self._parent is not None:
             self._parent._take_document(loaded)  # noqa: SLF001
 
@@ -212,6 +216,7 @@ class Registrations:
         self._refuse_taken(step.name, step.fn, "step")
         self._plan_with(step)
         self._steps[step.name] = step
+        self.revision += 1
         if self._parent is not None:
             self._parent.adopt_step(step)
 
@@ -293,6 +298,7 @@ class Registrations:
 
     def redefine(self, step: Step[Any, Any]) -> None:
         """Take in that a step has got an undo."""
+        self.revision += 1
         if step.body.name in self.planner:
             self._define(step)
         if self._parent is not None:
@@ -329,6 +335,7 @@ class Registrations:
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
         """Plan with the steps of a store too, and no longer with those that left it; what stands against some."""
+        self.revision += 1
         return merge(self.planner, steps, self._adopted)
 
     # --- looking up (what the engine asks) ------------------------------------------------------------------------

@@ -30,6 +30,7 @@ from weft.core.graph import model
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import GraphModel, Node, RetryRule, StepWork
+from weft.core.graph.program import NodeTask
 from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
@@ -46,6 +47,11 @@ from weft.steps.signature import other_facts, same_inputs
 
 class Registry(Protocol):
     """The steps and workflows of a host that a program can look up."""
+
+    @property
+    def revision(self) -> int:
+        """A number that changes whenever something about the steps changes."""
+        ...
 
     def step_policy(self, step: str) -> Policy | None: ...
 
@@ -68,6 +74,8 @@ class Registry(Protocol):
 
 class NoRegistry:
     """An empty registry, sufficient for reading runs."""
+
+    revision = 0
 
     def step_policy(self, step: str) -> Policy | None:
         return None
@@ -101,8 +109,9 @@ class GraphProgram:
         self.ways = Ways(graph)
         self.reader: ExpressionReader = LANGUAGE
         self._registry = registry
-        self._policies: dict[str, tuple[Policy, Policy]] = {}
-        """By node: the step's own policy as of the last call, and the policy with the document's changes."""
+        self._revision = registry.revision
+        self._tasks: dict[str, NodeTask] = {}
+        """The tasks of nodes, worked out from the steps of this revision."""
 
     def read(self, name: str, text: str) -> Any:
         """Convert a word that was typed for the graph's input."""
@@ -118,16 +127,23 @@ class GraphProgram:
         """Return no defaults: the document has its own."""
         return b""
 
-    def policy(self, node: str) -> Policy:
-        """Return the step's own policy with the document's changes."""
-        found = self.graph.nodes[node]
-        base = (self._registry.step_policy(found.work.step) if isinstance(found.work, StepWork) else None) or (
-            DEFAULT_POLICY
-        )
-        known = self._policies.get(node)
-        if known is None or known[0] is not base:
-            known = self._policies[node] = (base, self._changed(found, base))
-        return known[1]
+    def task(self, node: str) -> NodeTask:
+        """Return the task of a node: its step's own policy with the document's changes, its undo and parameters."""
+        if self._revision != self._registry.revision:
+            self._revision = self._registry.revision
+            self._tasks.clear()
+        known = self._tasks.get(node)
+        if known is None:
+            known = self._tasks[node] = self._task(self.graph.nodes[node])
+        return known
+
+    def _task(self, node: Node) -> NodeTask:
+        if not isinstance(node.work, StepWork):
+            return NodeTask(self._changed(node, DEFAULT_POLICY), self._undo(node))
+        step = node.work.step
+        policy = self._changed(node, self._registry.step_policy(step) or DEFAULT_POLICY)
+        undo = self._undo(node) if node.undo is not None else self._registry.step_undo(step)
+        return NodeTask(policy, undo, self._registry.step_takes(step))
 
     def _changed(self, found: Node, base: Policy) -> Policy:
         changes = _retry_changes(found.retry, base)
@@ -139,10 +155,9 @@ class GraphProgram:
             changes["deadline_ms"] = found.limits.time_ms
         return msgspec.structs.replace(base, **changes) if changes else base
 
-    def undo(self, node: str) -> UndoPlan | None:
-        found = self.graph.nodes[node]
+    def _undo(self, found: Node) -> UndoPlan | None:
         if found.undo is None:
-            return self._registry.step_undo(found.work.step) if isinstance(found.work, StepWork) else None
+            return None
         base = self._registry.step_policy(found.undo.step) or DEFAULT_POLICY
         changes = _retry_changes(found.undo.retry, base)
         if found.undo.timeout_ms:
@@ -158,9 +173,6 @@ class GraphProgram:
             return None
         takes = self._registry.step_takes(node.undo.step)
         return takes if takes is not None else []
-
-    def takes(self, step: str) -> list[str] | None:
-        return self._registry.step_takes(step)
 
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return _callee(self._registry, workflow)

@@ -76,7 +76,7 @@ class Follower:
             return lifecycle.end_of_run(self.state, lifecycle.never_began(failure, self.state.run_id))
         taken = [e.Taken(name) for name in self.graph.start]
         origin = Token(id=derive(self.state.line, "start"), node=START, path=[])
-        task = self._task_behind(origin, taken, self.view(origin, filled or self.state.input, env))
+        task = self.task_behind(origin, taken, filled or self.state.input, env)
         return (e.NodeRouted(taken=taken, output=filled, task=task),)
 
     def _with_defaults(self, env: Env) -> Raw:
@@ -118,9 +118,7 @@ class Follower:
                 limit = self._limit(straight.taken)
                 if limit is not None:
                     return lifecycle.end_of_run(state, limit)
-            task = None
-            if straight.edge is not None:
-                task = self._task_behind(token, straight.taken, self.view(token, token.output, env))
+            task = self.task_behind(token, straight.taken, token.output, env)
             return (e.NodeRouted(node=token.node, token=token.id, taken=straight.taken, task=task),)
         work = self.graph.nodes[token.node].work
         if isinstance(work, ReceiveWork) and (wrong := node_start.misfit_message(work, token, env)) is not None:
@@ -145,34 +143,35 @@ class Follower:
             skips=found.skips,
             arrival=found.arrival,
             output=output,
-            task=self._task_behind(token, found.taken, found.view) if found.view is not None else None,
+            task=self.task_behind(token, found.taken, output or token.output, env, found.view)
+            if found.view is not None
+            else None,
         )
         return (event,)
 
-    def _task_behind(self, token: Token, taken: Sequence[e.Taken], view: View) -> e.TaskScheduled | None:
+    def task_behind(
+        self, token: Token, taken: Sequence[e.Taken], output: Raw, env: Env, view: View | None = None
+    ) -> e.TaskScheduled | None:
         """Return the task that a token begins behind the only edge it takes, if nothing else comes before it.
 
-        The task is decided in advance, from the state as it will be. If that cannot be foreseen, return None: the task
-        is decided when the token has arrived.
+        The task is decided in advance, from the state as it will be (``view``: after the writes of the token). If that
+        cannot be foreseen, return None: the task is decided when the token has arrived.
         Raises MissingInputs.
         """
-        state = self.state
         node = self.ways.tasks.get(taken[0].edge) if len(taken) == 1 else None
-        if node is None or len(state.agenda) > 1:
+        if node is None or len(self.state.agenda) > 1:
             return None
-        edge = taken[0].edge
-        child = Token(
-            id=derive(token.id, edge, 0),
-            node=node.id,
-            path=token.path,
-            value=view.output,
-            seen=view.token.seen,
-        )
-        view.token = child
+        behind = derive(token.id, taken[0].edge, 0)
+        fixed = node_start.fixed_task(self.program, node, behind)
+        if fixed is not None:
+            return fixed
+        if view is None:
+            view = self.view(token, output, env)
+        view.token = Token(id=behind, node=node.id, path=token.path, value=output, seen=view.token.seen)
         begun = node_start.start(self.program, view)[0]
         if not isinstance(begun, e.TaskScheduled):
             return None
-        return msgspec.structs.replace(begun, input=e.ABSENT) if begun.input is child.value else begun
+        return msgspec.structs.replace(begun, input=e.ABSENT) if begun.input is output else begun
 
     def _route_failure(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         view = self.view(token, token.value, env, error=token.failure)

@@ -53,12 +53,12 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
             _check_merged(node, view)
         if node.limits.hops:
             _check_visits(node, view)
-        given = _given(program, node, view)
+        if isinstance(node.work, StepWork):
+            return (_step(program, node, node.work, view),)
+        given = arriving(view, node.input, program.reader)
         match node.work:
             case PassWork():
                 return _passed(program, view, given)
-            case StepWork(step=step):
-                return (_task(program, node, view, step, _arguments(program, node, view, given)),)
             case HttpWork(request=request):
                 filled = program.reader.template(request.source, view.bind(request))
                 limit = {"timeout": node.timeout_ms / 1000} if node.timeout_ms else {}
@@ -88,16 +88,21 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
     return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=wrong),)
 
 
-def _given(program: HostedGraph, node: Node, view: View) -> Raw:
-    """Return the input of a node. An input that uses no names is the same in every run, so it is computed once."""
-    if node.input is None or node.input.names:
-        return arriving(view, node.input, program.reader)
-    known = program.ways.fixed.get(node.id)
-    if known is None:
-        known = arriving(view, node.input, program.reader)
-        if not is_ref(bytes(known)):
-            program.ways.fixed[node.id] = known
-    return known
+def fixed_task(program: HostedGraph, node: Node, token: str) -> e.TaskScheduled | None:
+    """Return the task that starts a node, if it is the same in every run and has been worked out before."""
+    known = program.task(node.id)
+    if known.arguments is None or node.limits.hops or not isinstance(node.work, StepWork):
+        return None
+    return e.TaskScheduled(
+        node=node.id, token=token, step=node.work.step, input=known.arguments, policy=known.policy, undo=known.undo
+    )
+
+
+def _step(program: HostedGraph, node: Node, work: StepWork, view: View) -> e.TaskScheduled:
+    given = _arguments(program, node, work, view)
+    if node.input is not None and not node.input.names and not work.config_ref and not is_ref(bytes(given)):
+        program.task(node.id).arguments = given
+    return _task(program, node, view, work.step, given)
 
 
 def _check_merged(node: Node, view: View) -> None:
@@ -114,22 +119,18 @@ def _check_visits(node: Node, view: View) -> None:
 
 
 def _task(program: HostedGraph, node: Node, view: View, step: str, given: Raw) -> e.TaskScheduled:
+    known = program.task(node.id)
     return e.TaskScheduled(
-        node=node.id,
-        token=view.token.id,
-        step=step,
-        input=given,
-        policy=program.policy(node.id),
-        undo=program.undo(node.id),
+        node=node.id, token=view.token.id, step=step, input=given, policy=known.policy, undo=known.undo
     )
 
 
-def _arguments(program: HostedGraph, node: Node, view: View, given: Raw) -> Raw:
+def _arguments(program: HostedGraph, node: Node, work: StepWork, view: View) -> Raw:
     """Return the arguments of a step: its parameters by name, or everything if the only one is ``input``."""
-    assert isinstance(node.work, StepWork)
-    if node.work.config_ref:
-        given = _with_config(node, view, node.work.config_ref, given)
-    takes = program.takes(node.work.step)
+    given = arriving(view, node.input, program.reader)
+    if work.config_ref:
+        given = _with_config(node, view, work.config_ref, given)
+    takes = program.task(node.id).takes
     if takes is None:
         return given
     if takes == ["input"]:
@@ -137,7 +138,7 @@ def _arguments(program: HostedGraph, node: Node, view: View, given: Raw) -> Raw:
         if node.input is not None and isinstance(value, dict) and list(value) == ["input"]:
             return given
         return view.env.keep(encode({"input": value}))
-    if node.input is not None and not node.work.config_ref:
+    if node.input is not None and not work.config_ref:
         return given
     value = open_raw(given, view.env.blob)
     if not isinstance(value, dict) or value.keys() <= set(takes):

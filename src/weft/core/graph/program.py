@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec import Raw
@@ -13,6 +14,20 @@ from weft.core.graph.route import ExpressionReader
 from weft.core.graph.ways import Ways
 
 
+@dataclass(slots=True)
+class NodeTask:
+    """The task of a node on one host, the same in every run."""
+
+    policy: e.Policy
+    """The retry policy: the document takes precedence over the step."""
+    undo: e.UndoPlan | None = None
+    """The step that undoes the node, if it can be undone."""
+    takes: list[str] | None = None
+    """The names of the parameters of the step, or None if the step is not known here."""
+    arguments: Raw | None = None
+    """The arguments of the step if they are the same in every run, once they have been computed."""
+
+
 class HostedGraph(Protocol):
     """A compiled graph with everything that its document does not contain."""
 
@@ -20,16 +35,8 @@ class HostedGraph(Protocol):
     ways: Ways
     reader: ExpressionReader
 
-    def policy(self, node: str) -> e.Policy:
-        """Return the retry policy of a node: the document takes precedence over the step."""
-        ...
-
-    def undo(self, node: str) -> e.UndoPlan | None:
-        """Return the step that undoes a node, if it can be undone."""
-        ...
-
-    def takes(self, step: str) -> list[str] | None:
-        """Return the names of the parameters of a step, or None if the step is not known here."""
+    def task(self, node: str) -> NodeTask:
+        """Return the task of a node."""
         ...
 
     def version_of(self, workflow: str) -> tuple[str, e.Style]:

@@ -6,8 +6,6 @@ evaluated if the result depends on the run.
 
 from __future__ import annotations
 
-from msgspec import Raw
-
 from weft.core.events import Taken
 from weft.core.graph.model import (
     AskWork,
@@ -39,7 +37,7 @@ class Straight:
 class Ways:
     """The precomputed routing of one graph."""
 
-    __slots__ = ("fan_out_max", "fixed", "hops_max", "straight", "tasks", "tokens_max")
+    __slots__ = ("fan_out_max", "hops_max", "straight", "tasks", "tokens_max")
 
     def __init__(self, graph: GraphModel) -> None:
         limits = graph.limits
@@ -52,8 +50,6 @@ class Ways:
             node.id: Straight(_only(graph, node)) for node in graph.nodes.values() if _is_straight(node, graph)
         }
         """The edge of each node that can be routed without evaluating anything."""
-        self.fixed: dict[str, Raw] = {}
-        """The input of each node whose input is the same in every run, once it has been computed."""
 
 
 def _leads_to_task(graph: GraphModel, edge: Edge) -> bool:
