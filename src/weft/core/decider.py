@@ -6,6 +6,7 @@ A machine owns the state of one run.
 - ``evolve`` applies an event. Only ``evolve`` changes the state.
 - ``follow`` returns the events that the state itself requires next, such as an undo or the end of the run. It is called
   until it returns nothing.
+- ``take_success`` does all of this at once for the plain success of a task in a run without code.
 - ``effects`` returns the work that a committed event requires.
 - ``mail`` returns the commands to other runs that go into the same commit.
 - ``outstanding`` returns the effects of everything that is open. Recovery needs nothing else.
@@ -16,10 +17,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from weft.core.commands import AnyCommand
+from weft.core.commands import AnyCommand, ReportTaskSucceeded
 from weft.core.effects import AnyEffect, OutgoingMail, PerformTask
 from weft.core.events import AnyEvent
 from weft.core.run.env import Env
+from weft.core.run.plain import Continuation
 from weft.core.run.state import State
 from weft.core.run.style import RunStyle
 
@@ -46,6 +48,13 @@ class Machine(Protocol):
 
     def follow(self, env: Env) -> Sequence[AnyEvent]:
         """Return the events that must happen next without a command. Raises MissingInputs."""
+        ...
+
+    def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:
+        """Record the success of a task and what follows, without the tables. None: this is not plain, use the tables.
+
+        The events, the state and the effects are the same either way.
+        """
         ...
 
     def evolve(self, event: AnyEvent, *, at: int) -> None:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from weft.core.commands import ReportTaskSucceeded
+from weft.core.graph import plain
 from weft.core.graph.model import GraphModel
 from weft.core.graph.program import HostedGraph
 from weft.core.graph.style import GraphStyle
 from weft.core.graph.tokens import GraphState
+from weft.core.run.env import Env
 from weft.core.run.kernel import Kernel
+from weft.core.run.plain import Continuation
 
 _decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
 _encode = msgspec.json.Encoder().encode
@@ -29,6 +33,9 @@ class GraphMachine(Kernel):
 
     def __init__(self, program: HostedGraph, state: GraphState) -> None:
         super().__init__(state, GraphStyle(program, state))
+
+    def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:
+        return plain.take_success(self.style, report, env)
 
     def snapshot(self) -> bytes:
         """Return the state as JSON."""

@@ -18,7 +18,7 @@ from weft.core.graph import kept_branches
 from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, joining
 from weft.core.graph.game import Game
-from weft.core.graph.model import START, AskWork
+from weft.core.graph.model import START, AskWork, Edge
 from weft.core.graph.node_start import SCRIPT
 from weft.core.graph.program import HostedGraph
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, seen_after
@@ -286,12 +286,17 @@ class GraphStyle:
             return False
         if len(state.agenda) != 1 or straight.taken != event.taken or (event.taken and event.task is None):
             return False
-        state.hops += 1
         state.agenda.clear()
+        self.hop(token, straight.edge, event.task)
+        return True
+
+    def hop(self, token: Token, edge: Edge | None, task: e.TaskScheduled | None) -> OpenTask | None:
+        """Move a token outside every scope along an edge and begin the task behind it. Without an edge, it ends."""
+        state = self.state
+        state.hops += 1
         del state.tokens[token.id]
-        edge, task = straight.edge, event.task
         if edge is None or task is None:
-            return True
+            return None
         child = state.tokens[task.token] = Token(
             id=task.token,
             node=edge.to,
@@ -305,8 +310,9 @@ class GraphStyle:
             input=task.input or token.output,
         )
         state.by_task[state.seq] = child.id
-        self._task_opened(task, child, tasks.evolve_scheduled(state, task, child.input))
-        return True
+        opened = tasks.evolve_scheduled(state, task, child.input)
+        self._task_opened(task, child, opened)
+        return opened
 
     def _node_failed(self, event: e.NodeFailed) -> None:
         graph, state = self.graph, self.state

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from weft.core.commands import AnyCommand
+from weft.core.commands import AnyCommand, ReportTaskSucceeded
 from weft.core.effects import AnyEffect, OutgoingMail, PerformTask
 from weft.core.events import AnyEvent
 from weft.core.run import effects, lifecycle, timers
 from weft.core.run.env import Env
 from weft.core.run.mail import MAIL, stop_child
+from weft.core.run.plain import Continuation
 from weft.core.run.state import State
 from weft.core.run.statuses import RESTING, unknown_command
 from weft.core.run.style import RunStyle
@@ -54,6 +55,10 @@ class Kernel:
         if self._follow is not None:
             return self._follow(env)
         return lifecycle.follow_dropped(self, env) if state.reversals else ()
+
+    def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:
+        """Record the success of a task and what follows, by the fast path of the style. None: use the tables."""
+        return None
 
     def evolve(self, event: AnyEvent, *, at: int) -> None:
         """Apply the next event."""

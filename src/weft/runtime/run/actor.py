@@ -161,7 +161,7 @@ class Actor:
             mailbox = self.mailbox
             while mailbox and self.ready:
                 posted = mailbox.popleft()
-                is_success = type(posted.command) is c.ReportTaskSucceeded and self.driver is not None
+                is_success = type(posted.command) is c.ReportTaskSucceeded
                 if not (is_success and self.ports.short_path and take_plain(self, posted)):
                     self._take(posted)
             self.end_turn()
@@ -229,7 +229,7 @@ class Actor:
             if isinstance(command, c.RetryRun) and self.machine.state.over:
                 # Two ends in one append would have the effects of both.
                 raise Refused(f"{self.id} is ending right now.", hint="Try again when it is over.")
-            events = self.machine.decide(command, self._env())
+            events = self.machine.decide(command, self.env())
         except WeftError as error:
             if not isinstance(command, c.StartRun) or not posted.mail_id:
                 draft.refused.append((posted, error))
@@ -237,7 +237,7 @@ class Actor:
                 return False
             # The run exists, and its parent or a caller may wait for it: it fails with the reason.
             refused = msgspec.structs.replace(command, refused=str(error), refused_as=error.code)
-            events = self.machine.decide(refused, self._env())
+            events = self.machine.decide(refused, self.env())
         draft.posted.append(posted)
         if not events:
             if isinstance(command, c.FireTimer):
@@ -290,7 +290,7 @@ class Actor:
         if self.driver is not None and state.status not in _IDLE_STATUSES:
             self.advance(self.driver)
         else:
-            self._follow()
+            self.follow()
 
     def advance(self, driver: CodeDriver) -> None:
         """Let the code hear what is new, and let what must follow happen."""
@@ -302,12 +302,13 @@ class Actor:
             if driver.missing_blobs:
                 self.ports.fetching.fetch_blobs(self, driver.missing_blobs)
         if self.fetched or not self.machine.rests():
-            self._follow()
+            self.follow()
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Record what must happen next without a command."""
         try:
             for _ in range(MOVES_PER_TURN):
-                events = () if self.machine.rests() else self.machine.follow(self._env())
+                events = () if self.machine.rests() else self.machine.follow(self.env())
                 if not events:
                     self.fetched.clear()
                     return
@@ -343,13 +344,13 @@ class Actor:
 
     def issue(self, command: c.Asked) -> None:
         """Decide a request of the code and record its events at once."""
-        self._record(self.machine.decide(command, self._env()))
+        self._record(self.machine.decide(command, self.env()))
 
     def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
         """Record a plain step of the code at once. None: it must be issued like every other request."""
         return schedule_plain(self, ask) if self.ports.short_path else None
 
-    def _env(self) -> Env:
+    def env(self) -> Env:
         facts = self._facts
         if facts is None or facts.now != self.now_ms:
             facts = self._facts = Env(

@@ -1,4 +1,4 @@
-"""The short path of an actor: a plain step of code succeeds, and the code asks for the next one.
+"""The short path of an actor: a plain step succeeds, and the next one begins.
 
 This path records the same events and causes the same effects as ``Actor`` would. Everything that is not plain is left
 to ``Actor``. Tests play the same runs with and without this path and compare the logs.
@@ -13,6 +13,7 @@ from weft.core import events as e
 from weft.core.code import plain
 from weft.core.code.state import Entry
 from weft.core.ids import Millis
+from weft.core.run.env import Env
 from weft.runtime.run.draft import Draft, PendingCommand
 
 
@@ -23,27 +24,46 @@ class PlainRun(Protocol):
     driver: Any
     now_ms: Millis
     pending: bool
+    fetched: dict[str, Any]
+
+    def env(self) -> Env: ...
 
     def open_draft(self) -> Draft: ...
 
     def advance(self, driver: Any) -> None: ...
+
+    def follow(self) -> None: ...
 
 
 def take_plain(run: PlainRun, posted: PendingCommand) -> bool:
     """Record the success of a task and let the code continue. False: it is not plain, and nothing was recorded."""
     command, driver = posted.command, run.driver
     assert isinstance(command, c.ReportTaskSucceeded)
-    if driver is None or run.pending or run.machine.state.status != "running":
-        return False
-    if posted.mail_id or posted.key is not None:
+    if run.pending or posted.mail_id or posted.key is not None or run.machine.state.status != "running":
         return False
     draft = run.open_draft()  # opened before the event is recorded, because it begins after the last event
+    if driver is None:
+        return _take_success(run, posted, command, draft)
     event = plain.take_success(run.machine, command, run.now_ms)
     if event is None:
         return False
     draft.record(e.encode(event), run.now_ms)
     draft.posted.append(posted)
     run.advance(driver)
+    return True
+
+
+def _take_success(run: PlainRun, posted: PendingCommand, report: c.ReportTaskSucceeded, draft: Draft) -> bool:
+    """Record the success of a task in a run without code, and what follows."""
+    progress = run.machine.take_success(report, run.env())
+    if progress is None:
+        return False
+    for event in progress.events:
+        draft.record(e.encode(event), run.now_ms)
+    draft.effects += progress.effects
+    draft.posted.append(posted)
+    if run.fetched or not progress.rests:
+        run.follow()
     return True
 
 

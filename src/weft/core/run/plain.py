@@ -1,0 +1,36 @@
+"""The fast path of runs that have no code: a task succeeds, and the next one begins.
+
+Nearly every step takes this path. A style decides, evolves and derives the effects in one call, where the tables do so
+one after the other. In any other case it changes nothing and returns None; then use the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from weft.core.commands import ReportTaskSucceeded
+from weft.core.effects import PerformTask
+from weft.core.events import AnyEvent
+from weft.core.run.state import OpenTask, State
+
+
+class Continuation(NamedTuple):
+    """What was just recorded."""
+
+    events: Sequence[AnyEvent]
+    effects: Sequence[PerformTask]
+    rests: bool
+    """Whether ``follow`` has no events now."""
+
+
+def succeeded_task(state: State, report: ReportTaskSucceeded) -> OpenTask | None:
+    """Return the task of a report, if the delivery is current and only the task's own step depends on its end."""
+    task = state.tasks.get(report.task)
+    if task is None or task.attempt != report.attempt or task.delivery != report.delivery:
+        return None
+    if task.undo is not None or task.undo_of or task.policy.deadline_ms:
+        return None
+    if state.ended or state.reversals or state.gone or state.gone_children:
+        return None  # the tables look after what was dropped, or went with the last event
+    return task
