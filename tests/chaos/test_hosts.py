@@ -150,9 +150,10 @@ def test_a_full_host_gives_its_tasks_to_one_that_is_free(url: str) -> None:
 
 
 class Counted:
-    """How many bodies were at work at once, and when each began."""
+    """How many bodies were at work at once, and when each began. The first ones wait until they are so many."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 0) -> None:
+        self.at_once = at_once
         self.now = self.most = 0
         self.began: list[float] = []
 
@@ -161,6 +162,7 @@ class Counted:
         self.most = max(self.most, self.now)
         self.began.append(time.monotonic())
         await asyncio.sleep(0.01)
+        await _until(lambda: self.most >= self.at_once)
         self.now -= 1
 
 
@@ -180,7 +182,7 @@ def limited_app(url: str, counted: Counted) -> weft.App:
 
 
 async def _two_hosts_send(url: str, limits: QueueLimits, count: int) -> Counted:
-    counted = Counted()
+    counted = Counted(limits.concurrency or 0)
     apps = [limited_app(url, counted) for _ in range(2)]
     async with Opened(url) as store:
         await store.tasks.limit("mail", limits)

@@ -78,7 +78,11 @@ def shop(url: str) -> tuple[weft.App, asyncio.Event]:
 
 
 async def play(url: str, trouble: Callable[[], AbstractAsyncContextManager[None]], told: type[StoreError]) -> None:
-    """Runs are accepted, the store takes nothing, their steps end; then it is mended."""
+    """Runs are accepted, the store takes nothing, their steps end; then it is mended.
+
+    Two messages are sent at once, without waiting for an answer in between. Their order is not promised: each of them
+    may have been taken while its answer got lost, and then sending it again changes nothing.
+    """
     app, gate = shop(url)
     async with app:
         accepted = [await app.start("order", {"number": n}, id=f"a{n}") for n in range(20)]
@@ -98,7 +102,6 @@ async def play(url: str, trouble: Callable[[], AbstractAsyncContextManager[None]
             talks["cancelled"].cancel,
         ):
             await _until_told(again)
-        # They were sent at once, and either may have been taken while the answer got lost.
         assert sorted(await talks["sent"].result(timeout="60s")) == ["a", "b"]
         with pytest.raises(weft.RunCancelled):
             await talks["cancelled"].result(timeout="60s")

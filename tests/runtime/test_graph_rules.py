@@ -289,8 +289,9 @@ def test_tools_read_a_graph_run_without_its_app(tmp_path: Path, capsys: pytest.C
 
     async def host() -> None:
         async with app:
-            await app.start(graph, {"n": 1}, id="run")
-            await asyncio.sleep(0.05)
+            run = await app.start(graph, {"n": 1}, id="run")
+            while "timer_set" not in [event.kind async for event in run.events()]:
+                await asyncio.sleep(0.01)
 
     asyncio.run(host())
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 
@@ -69,12 +70,13 @@ def test_what_a_workflow_calls_now_is_the_servers_time(url: str) -> None:
     assert 3_590 < asyncio.run(scene()) < 3_610
 
 
-def test_the_quickest_answer_says_what_the_time_is(url: str) -> None:
+def test_the_quickest_answer_says_what_the_time_is(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scene() -> None:
         store = PostgresStore(url)
         await store.open()
         hosts = store.hosts
-        now = time.time()
+        now = 1_800_000_000.0
+        monkeypatch.setattr("weft.stores.postgres.hosts.time", SimpleNamespace(time=lambda: now))
         hosts._noted_at = 0.0
         hosts.note_time(now - 0.010, (now - 0.005 + 5.0) * 1000)
         assert abs(hosts.offset_ms - 5_000) < 20
@@ -175,7 +177,7 @@ def test_a_retry_that_falls_due_in_a_frozen_host_is_not_begun_when_others_have_i
     performed: list[str] = []
 
     def declare(app: weft.App, name: str) -> None:
-        @app.step(name="act", retries=weft.Retry(3, delay=QUICK.lease_seconds))
+        @app.step(name="act", retries=weft.Retry(3, delay=10 * QUICK.lease_seconds))
         async def act(n: int) -> int:
             performed.append(name)
             if weft.task().attempt == 1:

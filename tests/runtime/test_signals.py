@@ -14,14 +14,15 @@ import pytest
 from tests import scale
 
 SHOP = """
-import asyncio, time, weft
+import asyncio, os, time, weft
 
 app = weft.App()
 
 @app.step
 async def charge() -> str:
     print("charging", flush=True)
-    await asyncio.sleep(0.5)
+    while not os.path.exists("go"):
+        await asyncio.sleep(0.01)
     return "charged"
 
 @app.step
@@ -94,6 +95,7 @@ def test_app_run_drains_and_says_where_it_stands(tmp_path: Path, number: int, co
         assert program.stdout is not None
         assert program.stdout.readline() == "charging\n"
         program.send_signal(number)
+        (tmp_path / "go").touch()
         _, said = program.communicate(timeout=60)
     assert program.returncode == code, said
     assert "un this again and it goes on" in said
@@ -108,6 +110,7 @@ def test_a_block_that_hosts_the_app_drains_on_sigterm(tmp_path: Path) -> None:
         assert program.stdout is not None
         assert program.stdout.readline() == "charging\n"
         program.send_signal(signal.SIGTERM)
+        (tmp_path / "go").touch()
         _, said = program.communicate(timeout=60)
     assert program.returncode == 143, said
     assert "Traceback" not in said
