@@ -18,7 +18,6 @@ from weft.ports.store import Definition
 from weft.runtime.catalogue import Callee
 from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_definition, read_graph
-from weft.steps.base import StepBody
 
 
 class AppCatalogue:
@@ -29,10 +28,7 @@ class AppCatalogue:
         self._programs: dict[tuple[str, str], GraphProgram] = {}
         self._goals: dict[str, GoalProgram] = {}
         self._definitions: dict[tuple[str, str], Definition] = {}
-
-    def step(self, name: str) -> StepBody | None:
-        found = self._registered.find_step(name)
-        return found.body if found is not None else None
+        self.step = registered.find_body
 
     def steps(self) -> list[str]:
         return self._registered.step_names()

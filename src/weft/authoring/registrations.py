@@ -29,6 +29,7 @@ from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.orders import unknown_workflow
 from weft.runtime.service import RunService
+from weft.steps.base import StepBody
 from weft.steps.catalogued import names_of, why_planned
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
@@ -342,6 +343,10 @@ class Registrations:
 
     def find_step(self, name: str) -> Step[Any, Any] | None:
         return self._steps.get(name)
+
+    def find_body(self, name: str) -> StepBody | None:
+        found = self._steps.get(name)
+        return found.body if found is not None else None
 
     def step_policy(self, step: str) -> Policy | None:
         found = self._steps.get(step) or self.planned_step(step)

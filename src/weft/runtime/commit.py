@@ -18,9 +18,9 @@ import logging
 import time
 import types
 from collections import deque
-from collections.abc import Callable, Coroutine, Generator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from itertools import islice
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from weft.core.ids import HostId, RunUid
 from weft.errors import StoreError, Unavailable, UsageError
@@ -32,6 +32,8 @@ from weft.runtime.run.draft import Draft
 from weft.runtime.turns import SHARE_SECONDS
 
 log = logging.getLogger("weft")
+
+T = TypeVar("T")
 
 APPENDS_PER_BATCH_MAX = 1_000
 TOLD_PER_LOOK = 8
@@ -79,6 +81,9 @@ class CommittingRun(Protocol):
         ...
 
 
+_Batch = Sequence[tuple[CommittingRun, Draft]]
+
+
 class GroupWriter:
     """Writes the appends of all runs on a host, in groups."""
 
@@ -100,8 +105,8 @@ class GroupWriter:
         self._dirty: dict[RunUid, CommittingRun] = {}
         self._wake: asyncio.Future[None] | None = None
         """The future that the writer's task waits for while it has nothing to do."""
-        self._begun: Coroutine[Any, Any, None] | None = None
-        """A commit that began in a callback and has to wait: the writer's task finishes it."""
+        self._begun: tuple[_Batch, Awaitable[Sequence[Outcome]] | None] | None = None
+        """A commit that has to wait, and its rest if it began in a callback: the writer's task finishes it."""
         self._solo = 0
         self._loop = BackgroundLoop("committing", self._run, failed)
         self.measured: Callable[[Sequence[Draft], float], None] | None = None
@@ -113,6 +118,8 @@ class GroupWriter:
         self._failures = 0
         self._failed: tuple[StoreError, float] | None = None
         """Why and when the last commit failed, if none has succeeded since."""
+        self._began = 0.0
+        """When the current commit began, by ``time.perf_counter``."""
         self.batches = 0
         self.appends = 0
 
@@ -165,23 +172,36 @@ class GroupWriter:
 
     def _commit_in_place(self, run: CommittingRun, draft: Draft) -> None:
         """Begin a commit in this callback, where it usually ends. If it has to wait, the writer's task finishes it."""
-        commit = self._commit([(run, draft)])
+        batch = ((run, draft),)
         if draft.puts:
-            self._begun = commit  # blobs may be anywhere
+            self._hand_over(batch)  # blobs may be anywhere
+            return
+        try:
+            boundary("commit.before")
+            self._began = time.perf_counter()
+            commit: Any = self._runs.commit((draft.append(run.mail_count()),), self._host)
+            waits_for = commit.send(None)
+        except StopIteration as ended:
+            outcomes = ended.value
+        except Exception as error:  # noqa: BLE001 - after any error the outcome of a commit is unknown
+            self._lost(batch, error)
+            return
         else:
-            try:
-                self._begun = _resume(commit, commit.send(None))
-            except StopIteration:
-                return
-            except Exception as error:  # noqa: BLE001 - a bug in Weft must end the writer's task, not this callback
-                self._begun = _fail(error)
+            self._hand_over(batch, _resume(commit, waits_for))
+            return
+        boundary("commit.after")
+        self._note(batch)
+        run.committed(draft, outcomes[0])
+
+    def _hand_over(self, batch: _Batch, begun: Awaitable[Sequence[Outcome]] | None = None) -> None:
+        """Let the writer's task finish a commit."""
+        self._begun = (batch, begun)
         self.wake()
 
     async def stop(self) -> None:
         """Stop committing, after the current commit has ended."""
         await self._loop.stop()
-        if self._begun is not None:
-            self._begun.close()
+        self._begun = None
 
     async def _run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -192,13 +212,15 @@ class GroupWriter:
                 await self._wake
                 self._wake = None
             if self._begun is not None:
-                commit, self._begun = self._begun, None
-                await commit
+                begun, self._begun = self._begun, None
+                await self._finish(*begun)
                 continue
             if self._failures > 1:
                 # Do not retry in a tight loop if the store refuses at once. New decisions wait meanwhile.
                 await asyncio.sleep(min(PAUSE_SECONDS_MAX, PAUSE_SECONDS_FIRST * 2.0 ** (self._failures - 2)))
-            await self._commit(self._next_batch())
+            batch = self._next_batch()
+            if batch:
+                await self._finish(batch)
 
     def _next_batch(self) -> list[tuple[CommittingRun, Draft]]:
         most = 1 if self._solo else APPENDS_PER_BATCH_MAX
@@ -212,18 +234,20 @@ class GroupWriter:
                 batch.append((writer, draft))
         return batch
 
-    async def _commit(self, batch: Sequence[tuple[CommittingRun, Draft]]) -> None:
-        if not batch:
-            return
+    async def _write(self, batch: _Batch) -> Sequence[Outcome]:
+        for _, draft in batch:
+            for data in draft.puts.values():
+                await self._blobs.put(data)
+                boundary("blob.put")
+        boundary("commit.before")
+        appends = [draft.append(writer.mail_count()) for writer, draft in batch]
+        self._began = time.perf_counter()
+        return await self._runs.commit(appends, self._host)
+
+    async def _finish(self, batch: _Batch, begun: Awaitable[Sequence[Outcome]] | None = None) -> None:
+        """Commit a batch and tell its runs the outcome. ``begun``: the rest of a commit that began in a callback."""
         try:
-            for _, draft in batch:
-                for data in draft.puts.values():
-                    await self._blobs.put(data)
-                    boundary("blob.put")
-            boundary("commit.before")
-            appends = [draft.append(writer.mail_count()) for writer, draft in batch]
-            began = time.perf_counter()
-            outcomes = await self._runs.commit(appends, self._host)
+            outcomes = await (self._write(batch) if begun is None else begun)
         except Exception as error:  # noqa: BLE001 - after any error the outcome of a commit is unknown
             self._lost(batch, error)
             return
@@ -234,18 +258,19 @@ class GroupWriter:
                 self._lost(batch, Unavailable("the commit was interrupted"))
             raise
         boundary("commit.after")
+        self._note(batch)
+        await self._tell(batch, outcomes)
+
+    def _note(self, batch: _Batch) -> None:
+        """Note that a commit succeeded."""
         self._failures, self._failed = 0, None
         self.answered_at = self._now()
         if self.measured is not None:
-            self.measured([draft for _, draft in batch], time.perf_counter() - began)
+            self.measured([draft for _, draft in batch], time.perf_counter() - self._began)
         self.batches += 1
         self.appends += len(batch)
-        if len(batch) == 1:
-            batch[0][0].committed(batch[0][1], outcomes[0])
-        else:
-            await self._tell(batch, outcomes)
 
-    async def _tell(self, batch: Sequence[tuple[CommittingRun, Draft]], outcomes: Sequence[Outcome]) -> None:
+    async def _tell(self, batch: _Batch, outcomes: Sequence[Outcome]) -> None:
         """Tell each run the outcome of its draft. Other tasks get turns in between."""
         cancelled: asyncio.CancelledError | None = None
         since = self._now()
@@ -260,7 +285,7 @@ class GroupWriter:
         if cancelled is not None:
             raise cancelled
 
-    def _lost(self, batch: Sequence[tuple[CommittingRun, Draft]], error: Exception) -> None:
+    def _lost(self, batch: _Batch, error: Exception) -> None:
         passing = not isinstance(error, NAMING_DATA)
         if not passing and len(batch) > 1:
             self._solo = SOLO_ROUNDS + len(batch)
@@ -273,12 +298,8 @@ class GroupWriter:
             writer.unknown(draft, error, guilty=not passing and len(batch) == 1)
 
 
-async def _fail(error: Exception) -> None:
-    raise error
-
-
 @types.coroutine
-def _resume(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, Any, None]:
+def _resume(begun: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
     """Await a coroutine that began outside a task and now waits for ``waits_for``."""
     try:
         while True:
@@ -288,8 +309,9 @@ def _resume(begun: Coroutine[Any, Any, None], waits_for: Any) -> Generator[Any, 
                 waits_for = begun.throw(error)
             else:
                 waits_for = begun.send(value)
-    except StopIteration:
-        return
+    except StopIteration as ended:
+        result: T = ended.value
+        return result
 
 
 class ReadyRun(Protocol):

@@ -405,6 +405,7 @@ class Host:
             on_ready=self.queue.add,
             submit=self.queue.submit,
             apply_effect=self.effects.apply_effect,
+            dispatch=self.effects.dispatch,
             arm_again=self.effects.arm_again,
             remember=self.memos.committed,
             post_local=self.delivery.post_local,

@@ -89,6 +89,7 @@ class SharedTasks:
         self._turn = asyncio.Lock()
         """Rows are inserted and removed in the order of the decisions."""
         self._taken: dict[tuple[RunUid, int], TaskOffer] = {}
+        self._queues = catalogue.queues()
         self._limits: Mapping[str, QueueLimits] = {}
         self._others = False
         """Whether another host is alive."""
@@ -106,7 +107,7 @@ class SharedTasks:
             limits = self._limits.get(queue)
             if limits is not None and limits.bound:
                 return True
-        queues = self._catalogue.queues()
+        queues = self._queues
         return queues is not None and queue not in queues
 
     def waits_for_time(self) -> bool:
@@ -195,7 +196,7 @@ class SharedTasks:
             return 0
         stalls = self._heartbeat.stalls
         offers = await self._tasks.take(
-            self._host, queues=self._catalogue.queues(), steps=steps, now=self._clock.now_ms(), limit=free
+            self._host, queues=self._queues, steps=steps, now=self._clock.now_ms(), limit=free
         )
         for offer in offers:
             self._perform(offer, stalls)

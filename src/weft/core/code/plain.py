@@ -11,7 +11,6 @@ from typing import NamedTuple
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import Entry
 from weft.core.effects import PerformTask
@@ -60,7 +59,7 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
     if state.renewed or state.reversals or state.gone or state.gone_children:
         return None
     n = ask.n
-    key = key_of(ask.scope, ask.name, n)
+    key = f"{ask.scope}{ask.name}#{n}" if n > 1 else ask.scope + ask.name  # key_of: a call for every step
     number = state.seq = state.seq + 1
     state.at = at
     state.tasks[number] = OpenTask(ask.step, ask.input, at, policy, undo=ask.undo)

@@ -138,7 +138,9 @@ class Actor:
                 return
             self._remember_mail(posted.mail_id)
         self.mailbox.append(posted)
-        self.schedule()
+        if not self._scheduled and self.ready:
+            self._scheduled = True
+            self.ports.on_ready(self)
 
     def _remember_mail(self, mail_id: str) -> None:
         """Remember mail that was taken, because a concurrent read of the inbox may deliver it again."""
@@ -513,10 +515,12 @@ class Actor:
         ports = self.ports
         ports.remember(self, draft)
         for effect in draft.effects:
-            if isinstance(effect, PerformTask) and not self.is_open(effect):
-                continue  # a later decision, not durable yet, has cancelled this task
-            boundary("effect.before")
-            ports.apply_effect(self, effect)
+            if type(effect) is not PerformTask:
+                boundary("effect.before")
+                ports.apply_effect(self, effect)
+            elif self.is_open(effect):  # no later decision, not durable yet, has cancelled this task
+                boundary("effect.before")
+                ports.dispatch(self, effect)
         for mail in draft.mail:
             ports.post_local(mail)
         for child in draft.children:

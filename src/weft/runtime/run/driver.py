@@ -164,8 +164,7 @@ class CodeDriver:
             self._fetched()
         self.loop.begin_slice()
         try:
-            while self._turn():
-                pass
+            self._deliver()
         except LimitExceeded as error:
             # Deliver a waiting cancellation first: the code may never wait, and the cancellation may end it.
             if not self.tell_cancel():
@@ -183,7 +182,7 @@ class CodeDriver:
             # replay it is delivered at the same point as before.
             is_next = self._is_cancel_next() and not self._has_replayed
             self._is_cancel_late = is_next and not (self._is_cancel_late and self.tell_cancel())
-        elif not self.missing_blobs and not self._has_something_open():
+        elif not self.missing_blobs and not self._waits():
             self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
 
     def _begin(self) -> bool:
@@ -207,31 +206,32 @@ class CodeDriver:
         self._main = self.loop.spawn(code, NameScope(self, ""))
         return True
 
-    def _turn(self) -> bool:
-        loop, state = self.loop, self.machine.state
-        if loop.ready:
-            loop.pump()
-        assert self._main is not None
-        if loop.unfinished or self._stop is not None or self._main.done() or loop.frozen or loop.stray is not None:
-            return False
-        facts = state.facts if state.facts is self._facts else self._facts_now()
-        if self._cursor >= len(facts):
-            return False
-        fact = facts[self._cursor]
-        if fact == CANCEL:
-            self._main.cancel()
-        else:
-            entry = state.entries.get(fact)
-            if entry is not None and self.peek(entry.output) is None:
-                return False
-            future = self._waiting.pop(fact, None)
-            if future is None:
-                self._passed.add(fact)
-            elif not future.done():
-                future.set_result(None)
-        self._cursor += 1
-        loop.has_asked = True
-        return True
+    def _deliver(self) -> None:
+        """Let the code run until it waits for a fact that has not happened yet."""
+        loop, state, main = self.loop, self.machine.state, self._main
+        assert main is not None
+        while True:
+            if loop.ready:
+                loop.pump()
+            if loop.unfinished or self._stop is not None or main.done() or loop.frozen or loop.stray is not None:
+                return
+            facts = state.facts if state.facts is self._facts else self._facts_now()
+            if self._cursor >= len(facts):
+                return
+            fact = facts[self._cursor]
+            if fact == CANCEL:
+                main.cancel()
+            else:
+                entry = state.entries.get(fact)
+                if entry is not None and self.peek(entry.output) is None:
+                    return
+                future = self._waiting.pop(fact, None)
+                if future is None:
+                    self._passed.add(fact)
+                elif not future.done():
+                    future.set_result(None)
+            self._cursor += 1
+            loop.has_asked = True
 
     def _is_cancel_next(self) -> bool:
         facts = self._facts_now()
@@ -272,7 +272,8 @@ class CodeDriver:
             if len(known) > 2 * len(entries) + VISITED_MIN:
                 known.intersection_update(entries)
 
-    def _has_something_open(self) -> bool:
+    def _waits(self) -> bool:
+        """Return whether something is open that may end."""
         state = self.machine.state
         return bool(state.tasks or state.timers or state.waits or state.asks or state.children)
 
@@ -348,29 +349,37 @@ class CodeDriver:
     def find_step(self, scope: CodeScope, name: str, digest: str, given: bytes) -> tuple[int, Entry | None]:
         """Find the entry of a step, like ``find``. The number 0 means that the code may know the outcome at once.
 
-        On replay a call is nearly always the next fact. That is seen without an index; everything else is looked up.
+        On replay a call is nearly always the next fact, and live it is nearly always new. Both are seen here.
         """
+        counts, kinds = scope.counts, scope.kinds
+        if self.evicted or self._stop is not None or kinds.get(name, "step") != "step":
+            return self.find(scope, name, "step", digest, given)
+        n = counts.get(name, 0) + 1
+        key = f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name  # key_of: a call for every step
         facts, state, cursor = self._facts, self.machine.state, self._cursor
+        entry: Entry | None
         if cursor < len(facts) and facts is state.facts and not self.loop.ready:
             entry = state.entries.get(facts[cursor])
-            if entry is not None and entry.digest == digest and self._is_next(scope, name, entry):
-                self._cursor = cursor + 1
-                return 0, entry
-        return self.find(scope, name, "step", digest, given)
+            if entry is None or entry.key != key or entry.digest != digest or not self._is_next(entry):
+                return self.find(scope, name, "step", digest, given)
+            self._cursor = cursor + 1
+        elif self._unreached.entries or self.machine.style.index.find(key) is not None:
+            return self.find(scope, name, "step", digest, given)
+        else:
+            entry = None
+        counts[name] = n
+        kinds[name] = "step"
+        self.loop.has_asked = True
+        return (n if entry is None else 0), entry
 
-    def _is_next(self, scope: CodeScope, name: str, entry: Entry) -> bool:
-        """Return whether a step that the code asks for is this entry, whose fact is next; if so, mark it as reached."""
-        n, number = scope.counts.get(name, 0) + 1, entry.id
-        key = f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name  # key_of: a call for every step
-        if entry.key != key or entry.kind != "step" or number in self._visited:
-            return False
-        if self.evicted or self._stop is not None or scope.kinds.get(name, "step") != "step":
+    def _is_next(self, entry: Entry) -> bool:
+        """Return whether the code may know the outcome of this entry, whose fact is next; if so, mark it as reached."""
+        number = entry.id
+        if entry.kind != "step" or number in self._visited:
             return False
         if values.plain(bytes(entry.output)) is None or self.loop.is_over_time():
             return False
-        scope.counts[name] = n
-        scope.kinds[name] = "step"
-        self._has_replayed = self.loop.has_asked = True
+        self._has_replayed = True
         self._visited.add(number)
         self._unreached.entries.pop(number, None)
         return True

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from weft.core.effects import AnyEffect
+from weft.core.effects import AnyEffect, PerformTask
 from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.core.run.env import MissingInputs
 from weft.core.run.state import State
@@ -64,6 +64,8 @@ class RunPorts:
     submit: Callable[[Any], None]
     """Commit the drafts of the run."""
     apply_effect: Callable[[Any, AnyEffect], None]
+    dispatch: Callable[[Any, PerformTask], None]
+    """Apply the most frequent effect: give a task to a worker."""
     arm_again: Callable[[Any, EntryId], None]
     remember: Callable[[Any, Draft], None]
     """Store the results of cached steps in a draft that was just committed."""

@@ -296,7 +296,7 @@ class StepWorker:
 
     def is_only(self, flight: Flight) -> bool:
         """Return whether no other task is in flight here."""
-        return len(self.flights) == 1 and len(self._of(flight.uid)) == 1
+        return len(self.flights) == 1 and len(self.flights.get(flight.uid, _NONE)) == 1
 
     def _arm(self, flight: Flight) -> None:
         """Start the timeout."""

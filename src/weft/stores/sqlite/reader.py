@@ -53,7 +53,7 @@ class SqliteReader:
 
     def _read(self, connection: apsw.Connection, work: Work[T]) -> T:
         if self._file.gone:
-            self._file.check()
+            self._file.check(connection)
         with translate_errors(self._path, connection):
             connection.execute("BEGIN")
             try:

@@ -63,7 +63,8 @@ class Writer:
         if self._file.gone:
             self.lock.release()
             return False
-        self._wait_ms(0)
+        if self._busy_ms:
+            self._wait_ms(0)
         return True
 
     def run_text(self, text: str, values: Sequence[Any]) -> int:
@@ -79,7 +80,7 @@ class Writer:
                 return 0
             raise self._undone(error) from error
         self._note(time.perf_counter() - began)
-        self._file.check()
+        self._file.check(self._connection)
         return self._connection.changes()
 
     async def large(self, work: Work[T]) -> T:
@@ -90,7 +91,7 @@ class Writer:
         """Read from this connection, outside a transaction."""
         if self.lock.acquire(blocking=False):
             try:
-                self._file.check()
+                self._file.check(self._connection)
                 return self._translated(work)
             finally:
                 self.lock.release()
@@ -104,7 +105,7 @@ class Writer:
     def _locked(self, how: Callable[[Work[T]], T], work: Work[T]) -> T:
         with self.lock:
             if self._file.gone:
-                self._file.check()
+                self._file.check(self._connection)
             self._wait_ms(BUSY_MS)
             try:
                 return how(work)
@@ -141,7 +142,7 @@ class Writer:
         except BaseException as error:
             raise self._undone(error) from error
         # Before the commit is acknowledged: the file may have been deleted.
-        self._file.check()
+        self._file.check(self._connection)
         return result
 
     def _undone(self, error: BaseException) -> BaseException:
