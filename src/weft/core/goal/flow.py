@@ -11,6 +11,7 @@ Rules: docs/internals/goal.md#needed.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from heapq import heappop, heappush
 
 from weft.core.goal.nodes import IDLE, FactNode, NeedNode, StepNode
@@ -18,6 +19,8 @@ from weft.core.goal.plan import GoalPlan
 from weft.core.goal.shape import shapes_of
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value
 
+NOTHING: Mapping[str, Value] = {}
+"""The values of a step that has given none."""
 Agenda = list[int]
 """A heap of steps for which something may have to be decided, lowest id first. Entries may be stale."""
 
@@ -120,14 +123,6 @@ class NeedCounts:
 
     # --- changes --------------------------------------------------------------------------------------------------
 
-    def value_set(self, name: str, value: Value) -> None:
-        """Count one more value of a fact. Its consequences are worked out when the provider is over."""
-        fact = self._fact(name)
-        fact.values += 1
-        for need in fact.readers:
-            need.count(value)
-            self._reassess(need)
-
     def step_started(self, step: StepNode, *, pumped: bool) -> None:
         """Note that a step has its inputs and wants nothing more. ``pumped``: its only item has begun too."""
         if not pumped:
@@ -139,13 +134,17 @@ class NeedCounts:
         """Note that an item of the step is over, or due again."""
         heappush(self.pumping, step.index)
 
-    def step_over(self, step: StepNode) -> None:
-        """Note that a step is completed, failed or skipped: facts that it has not given, it will never give."""
+    def step_over(self, step: StepNode, given: Mapping[str, Value] = NOTHING) -> None:
+        """Note that a step is over and has given these values. Facts that it has not given, it will never give."""
         gave = step.run.gave
         for fact in step.gives:
             fact.left -= 1
             fact.empty += fact.name not in gave
+            value = given.get(fact.name)
+            fact.values += value is not None
             for need in fact.readers:
+                if value is not None:
+                    need.count(value)
                 self._reassess(need)
         if step.goal:
             self.goals_left -= 1
@@ -178,9 +177,10 @@ class NeedCounts:
     def _reassess(self, need: NeedNode) -> None:
         state = need.assess()
         if state != need.state:
-            need.step.count(need, -1)
+            step = need.step
+            step.count(need, -1)
             need.state = state
-            need.step.count(need, 1)
+            step.count(need, 1)
             self._note(need)
 
     def _note(self, need: NeedNode) -> None:

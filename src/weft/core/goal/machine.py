@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from typing import Self
 
+from weft.core.commands import ReportTaskSucceeded
+from weft.core.goal import plain
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.flow import NeedCounts
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.state import GoalState, encode_state, restore_state
 from weft.core.goal.style import GoalStyle
+from weft.core.run.env import Env
 from weft.core.run.kernel import Kernel
+from weft.core.run.plain import Continuation
 
 
 class GoalMachine(Kernel):
@@ -28,6 +32,9 @@ class GoalMachine(Kernel):
     def restore(cls, program: HostedGoals, snapshot: bytes) -> Self:
         """Restore a run from a snapshot of this fold."""
         return cls(program, restore_state(snapshot))
+
+    def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:
+        return plain.take_success(self.style, report, env)
 
     def snapshot(self) -> bytes:
         """Return the state as JSON."""

@@ -6,7 +6,7 @@ everything else, one thing at a time. Only ``follow`` may ask the shell for some
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from msgspec import Raw
@@ -15,7 +15,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal import answers
 from weft.core.goal.definitions import AskWay, GoalWay
-from weft.core.goal.flow import NeedCounts
+from weft.core.goal.flow import NOTHING, NeedCounts
 from weft.core.goal.inputs import BoundInputs, bound_inputs
 from weft.core.goal.items import Items
 from weft.core.goal.nodes import StepNode
@@ -79,11 +79,16 @@ class GoalStyle:
         flow = self.items.flow
         if flow is None:
             return ()
+        turn = self.turn(flow, env)
+        return next_events(turn) if self.state.begun else begin(turn)
+
+    def turn(self, flow: NeedCounts, env: Env) -> Turn:
+        """Return everything that a decision may use."""
         turn = self._turn
         if turn is None or turn.flow is not flow:
             turn = self._turn = Turn(self.program, flow, env, self._bound)
         turn.env = env
-        return next_events(turn) if self.state.begun else begin(turn)
+        return turn
 
     def locate(self, number: int) -> str:
         """Return the step, with the index for an item of a fan-out, or the optional fact that a step waits for."""
@@ -204,38 +209,42 @@ class GoalStyle:
         assert self.items.flow is not None
         return self.items.flow.steps[step]
 
-    def _step_started(self, event: e.StepStarted) -> None:
-        assert self.items.flow is not None
-        node = self._node(event.step)
+    def step_started(self, event: e.StepStarted) -> None:
+        flow = self.items.flow
+        assert flow is not None
+        node = flow.steps[event.step]
         run = node.run
         run.status = "active"
         run.inputs = bound_inputs(event.inputs, event.facts, self.state.facts)
         run.items = run.left = event.work_items
         run.fan_out = event.fan_out
-        for fact in list(run.windows):
-            self.items.close_window(run, fact)
-        self.items.flow.step_started(node, pumped=event.task is not None)
-        if self.items.flow.settled_windows:
+        if run.windows:
+            for fact in list(run.windows):
+                self.items.close_window(run, fact)
+        flow.step_started(node, pumped=event.task is not None)
+        if flow.settled_windows:
             self._close_settled()
         if event.task is not None:
             tasks.evolve_scheduled(self.state, event.task, run.inputs)
             self.items.begin(event.task)
 
-    def _step_completed(self, event: e.StepCompleted) -> None:
-        assert self.items.flow is not None
-        node = self._node(event.step)
+    def step_completed(self, event: e.StepCompleted) -> None:
+        flow = self.items.flow
+        assert flow is not None
+        node = flow.steps[event.step]
         run = node.run
         outputs = given_outputs(event, run.results[0] if event.takes else e.NULL)
+        given: dict[str, Value] = {}
         for fact, raw in outputs.items():
             if fact not in event.unread:
                 value = Value(raw, event.step, event.matched.get(fact, []), event.broken.get(fact, {}))
                 self.state.facts.setdefault(fact, []).append(value)
-                self.items.flow.value_set(fact, value)
+                given[fact] = value
         run.gave = sorted(outputs)
         if node.goal:
             run.outputs = outputs
         self.state.undo.extend(run.undo)
-        self._leave(node, "completed")
+        self._leave(node, "completed", given)
 
     def _step_failed(self, event: e.StepFailedEvent) -> None:
         node = self._node(event.step)
@@ -261,7 +270,7 @@ class GoalStyle:
         self.items.drop(run)
         undo.add(self.state, run.open.values(), run.undo)
 
-    def _leave(self, node: StepNode, status: Any) -> None:
+    def _leave(self, node: StepNode, status: Any, given: Mapping[str, Value] = NOTHING) -> None:
         flow = self.items.flow
         assert flow is not None
         run = node.run
@@ -272,7 +281,7 @@ class GoalStyle:
             run.inputs, run.ended = e.NULL, []
             if not node.goal:
                 run.results = {}
-        flow.step_over(node)
+        flow.step_over(node, given)
         self._bound.pop(node.id, None)
         if flow.settled_windows:
             self._close_settled()
@@ -317,8 +326,8 @@ class GoalStyle:
             e.RunRetried: _retried,
             e.GoalPlanned: _planned,
             e.FactsGiven: _given,
-            e.StepStarted: _step_started,
-            e.StepCompleted: _step_completed,
+            e.StepStarted: step_started,
+            e.StepCompleted: step_completed,
             e.StepFailedEvent: _step_failed,
             e.StepSkipped: _step_skipped,
             e.DeadlineSet: _deadline_set,
