@@ -43,7 +43,7 @@ def encode(value: object, *, what: str = "got") -> bytes:
         LimitExceeded: the value is bigger than `VALUE_BYTES_MAX`, or nested deeper than `DEPTH_MAX`.
     """
     raw = encode_known(value, what=what)
-    if MARK in raw and is_forged(value, raw):
+    if raw.find(MARK) >= 0 and is_forged(value, raw):
         raise BadValue(
             f'{what} an object with the key "{KEY}", which is reserved for secrets.',
             hint="Use weft.Secret(...) in code, or another key in data.",

@@ -64,7 +64,7 @@ class Draft(msgspec.Struct, eq=False):
         events = self.events
         events.append(StoredEvent(Seq(self.base + len(events) + 1), at, body))
         self.size_bytes += len(body)
-        if _REF in body:
+        if body.find(_REF) >= 0:  # ``in`` tries the left side as a number first, and raises and drops an error
             self.refs.extend(match.decode() for match in _DIGEST.findall(body))
 
     def append(self, mail_taken: int) -> Append:
