@@ -183,7 +183,7 @@ def test_a_composite_reads_what_its_parts_read() -> None:
 
     assert condition.names == {"state", "output"}
     assert condition.paths == {("state", "a"), ("output", "b"), ("output",)}
-    assert not condition.needs_shell
+    assert not condition.needs_sandbox
 
 
 def test_the_same_condition_is_compiled_once() -> None:

@@ -14,7 +14,7 @@ from tests import scale
 from weft.conditions import BadExpression, EvaluationFailed, compile_condition
 from weft.conditions.budget import Evaluation
 from weft.conditions.cel.values import MISSING
-from weft.conditions.jsonpaths import compile_jsonpath, plain_path
+from weft.conditions.jsonpaths import compile_jsonpath, split_simple_path
 
 STORE: dict[str, Any] = {
     "books": [
@@ -104,11 +104,11 @@ def test_what_the_library_gets_wrong_is_right() -> None:
     assert find("$.a[?@.b[?$.x == 1]]", {"x": 1, "a": [{"b": [1]}]}) == [{"b": [1]}]
 
 
-def test_a_plain_path_needs_no_library() -> None:
-    assert plain_path("$.a.b[0]['c d'][\"e\"][-1]") == ("a", "b", 0, "c d", "e", -1)
-    assert plain_path("$") == ()
+def test_a_split_simple_path_needs_no_library() -> None:
+    assert split_simple_path("$.a.b[0]['c d'][\"e\"][-1]") == ("a", "b", 0, "c d", "e", -1)
+    assert split_simple_path("$") == ()
     for path in ("$..a", "$.a[*]", "$.a[?@.b]", "a.b", "$.a[0:1]", "$.", "$['a\\'b']"):
-        assert plain_path(path) is None
+        assert split_simple_path(path) is None
 
 
 def verdict(output: Any, **spec: Any) -> bool:
@@ -201,10 +201,10 @@ def test_a_path_alone_asks_whether_something_is_there() -> None:
     ("spec", "said"),
     [
         ({"jsonpath": "$.name", "is": ">", "value": 3}, "cannot compare string with int"),
-        ({"jsonpath": "$.flags[*]", "is": ">", "value": 3}, "finds 2 values and `>` takes one"),
+        ({"jsonpath": "$.flags[*]", "is": ">", "value": 3}, "has 2 matches, but `>` takes one value"),
         ({"jsonpath": "$.flags[*]", "is": "sum_gt", "value": 3}, "`sum` takes numbers, not string"),
         ({"jsonpath": "$.empty[*]", "is": "max_gt", "value": 3}, "cannot take the max of an empty list"),
-        ({"jsonpath": "$.cheap", "is": "contains", "value": 3}, "`contains` looks into"),
+        ({"jsonpath": "$.cheap", "is": "contains", "value": 3}, "`contains` takes a list, a string or an object"),
         ({"jsonpath": "$.cheap", "is": "matches", "value": "x"}, "`matches` takes a string"),
         ({"jsonpath": "$.cheap.length()", "is": "==", "value": 3}, "`.length()` takes"),
     ],

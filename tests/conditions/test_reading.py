@@ -21,14 +21,14 @@ def errors(spec: Any) -> tuple[ExpressionError, ...]:
         (None, "kind", "", "not null"),
         (3, "kind", "", "not a int"),
         ([], "kind", "", "not a list"),
-        ({}, "kind", "", "none of schema"),
+        ({}, "kind", "", "none of the fields schema"),
         ({"schem": True}, "kind", "", "Did you mean `schema`?"),
-        ({"schema": True, "jsonpath": "$"}, "kind", "", "`schema` and `jsonpath` are several"),
+        ({"schema": True, "jsonpath": "$"}, "kind", "", "`schema` and `jsonpath` are separate"),
         ({"type": "CEL", "expression": "true"}, "kind", "type", "Did you mean `cel`?"),
-        ({"type": "lua"}, "kind", "type", "There are cel,"),
+        ({"type": "lua"}, "kind", "type", "The kinds are cel,"),
         ({"type": ["cel"]}, "kind", "type", "no kind"),
-        ({"type": "cel"}, "field", "", "`expression` is needed"),
-        ({"type": "cel", "expression": 3}, "field", "", "`expression` is needed"),
+        ({"type": "cel"}, "field", "", "`expression` must be given"),
+        ({"type": "cel", "expression": 3}, "field", "", "`expression` must be given"),
         ({"type": "cel", "expresion": "true"}, "field", "", "Did you mean `expression`?"),
         ({"type": "cel", "expression": "true", "x": 1}, "field", "", "no field `x`"),
         ({"jsonpath": "$.a", "is": "=~", "value": 1}, "operator", "is", "no operator `=~`"),
@@ -44,26 +44,26 @@ def errors(spec: Any) -> tuple[ExpressionError, ...]:
         ({"jsonpath": "$.a", "agg": "median", "is": ">", "value": 1}, "operator", "agg", "count, sum"),
         ({"jsonpath": "$.a", "agg": "sum", "is": "sum_gt", "value": 1}, "operator", "agg", "count, sum"),
         ({"jsonpath": "$.a", "agg": "sum", "is": "matches", "value": "a"}, "value", "value", "no aggregate"),
-        ({"jsonpath": 3, "is": "exists"}, "field", "jsonpath", "is text"),
+        ({"jsonpath": 3, "is": "exists"}, "field", "jsonpath", "as text"),
         ({"all": []}, "value", "all", "at least one"),
         ({"any": "true"}, "value", "any", "at least one"),
         ({"not": 3}, "kind", "not", "not a int"),
         ({"type": "composite", "operator": "XOR", "conditions": [True]}, "operator", "operator", "AND, OR, NOT"),
         ({"type": "composite", "operator": "NOT", "conditions": [True, True]}, "value", "conditions", "one"),
-        ({"type": "schema_validation"}, "field", "", "either `schema` or `schema_ref`"),
-        ({"type": "schema_validation", "schema": True, "schema_ref": "cas://x"}, "field", "", "either"),
+        ({"type": "schema_validation"}, "field", "", "exactly one of `schema` and `schema_ref`"),
+        ({"type": "schema_validation", "schema": True, "schema_ref": "cas://x"}, "field", "", "exactly one"),
         ({"type": "schema_validation", "schema": True, "invert": "yes"}, "value", "invert", "true or false"),
         (
             {"type": "cross_node_comparison", "left": 1, "operator": "==", "right": {"value": 1}},
             "field",
             "left",
-            "a side is",
+            "a side must be",
         ),
         (
             {"type": "cross_node_comparison", "left": {"value": 1}, "operator": "sum_gt", "right": {"value": 1}},
             "operator",
             "operator",
-            "belongs to jsonpath",
+            "only a condition of the kind jsonpath",
         ),
         (
             {
@@ -82,7 +82,7 @@ def errors(spec: Any) -> tuple[ExpressionError, ...]:
             "",
             "cannot be combined with other fields",
         ),
-        ({"python": "def evaluate(output, context): return True"}, "python_off", "python", "are off"),
+        ({"python": "def evaluate(output, context): return True"}, "python_off", "python", "are not enabled"),
     ],
 )
 def test_a_mistake_is_named_with_its_place(spec: Any, code: str, path: str, said: str) -> None:
@@ -137,7 +137,7 @@ def test_too_many_and_too_deep_conditions_are_refused_quickly() -> None:
         bushy = {"any": [bushy] * 8}
 
     for spec in (deep, wide, bushy):
-        assert "more than" in str(errors(spec)[0])
+        assert "at most" in str(errors(spec)[0])
 
 
 def test_what_is_not_json_is_refused() -> None:

@@ -27,24 +27,24 @@ def failure(body: str, output: Any = None) -> EvaluationFailed:
     return caught.value
 
 
-def test_it_is_off_unless_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sandbox._Switch, "enabled", False)
+def test_python_is_rejected_unless_enabled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sandbox._Sandbox, "enabled", False)
     spec = {"python": BODY + "return True"}
 
-    with pytest.raises(BadExpression, match="are off"):
+    with pytest.raises(BadExpression, match="are not enabled"):
         compile_condition(spec)
     enable_python_sandbox()
     assert compile_condition(spec).evaluate({"output": 1}).value
-    with pytest.raises(BadExpression, match="are off"):
+    with pytest.raises(BadExpression, match="are not enabled"):
         compile_condition(spec, python=False)
 
 
 def test_it_needs_the_shell_and_so_does_a_composite_with_it() -> None:
     spec = {"python": BODY + "return True"}
 
-    assert compile_condition(spec, python=True).needs_shell
-    assert compile_condition({"all": ["output.x > 1", {"not": spec}]}, python=True).needs_shell
-    assert not compile_condition("output.x > 1").needs_shell
+    assert compile_condition(spec, python=True).needs_sandbox
+    assert compile_condition({"all": ["output.x > 1", {"not": spec}]}, python=True).needs_sandbox
+    assert not compile_condition("output.x > 1").needs_sandbox
 
 
 def test_it_sees_the_output_and_the_outputs_of_other_nodes() -> None:
@@ -71,9 +71,9 @@ def test_only_the_nodes_that_the_code_names_need_be_loaded(body: str, paths: set
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("x = 1", "defines no `evaluate`"),
-        ("def evaluate(output):\n    return True", "defines no `evaluate`"),
-        ("async def evaluate(output, context):\n    return True", "defines no `evaluate`"),
+        ("x = 1", "does not define `evaluate"),
+        ("def evaluate(output):\n    return True", "does not define `evaluate"),
+        ("async def evaluate(output, context):\n    return True", "does not define `evaluate"),
         ("def evaluate(output, context):\n    return (", "was never closed"),
         ("\0", "null bytes"),
         ("#" * 70_000, "65,536"),
@@ -136,7 +136,7 @@ def test_limits_may_be_lowered_and_not_raised() -> None:
     with pytest.raises(EvaluationFailed, match="100 ms"):
         compile_condition(spec, python=True).evaluate({"output": 1})
     for name, value in (("timeout_ms", 1001), ("timeout_ms", 0), ("max_memory_mb", 51), ("max_memory_mb", "1")):
-        with pytest.raises(BadExpression, match="whole number"):
+        with pytest.raises(BadExpression, match="an integer from 1"):
             compile_condition({**spec, "timeout_ms": 100, name: value}, python=True)
 
 

@@ -73,23 +73,23 @@ def test_a_schema_refers_only_to_itself(ref: str) -> None:
         {"properties": {"a": {"items": {"$ref": ref}}}},
         {"$defs": {"a": {"$ref": ref}}, "$ref": "#/$defs/a"},
     ):
-        with pytest.raises(BadExpression, match="refers only to itself"):
+        with pytest.raises(BadExpression, match="may refer only to itself"):
             compile_condition({"schema": schema})
 
 
 @pytest.mark.parametrize(
     ("schema", "said"),
     [
-        ({"type": "strin"}, "not a schema"),
-        ({"minimum": "a"}, "not a schema"),
-        ({"$ref": "#/nope"}, "not a schema"),
-        ({"pattern": "("}, "not a schema"),
-        ({"pattern": "(?=a)b"}, "not a schema"),
-        ({"$schema": "https://example.com/mine"}, "not a schema"),
-        (["a"], "a schema is an object"),
-        (None, "a schema is an object"),
+        ({"type": "strin"}, "the schema is not valid"),
+        ({"minimum": "a"}, "the schema is not valid"),
+        ({"$ref": "#/nope"}, "the schema is not valid"),
+        ({"pattern": "("}, "the schema is not valid"),
+        ({"pattern": "(?=a)b"}, "the schema is not valid"),
+        ({"$schema": "https://example.com/mine"}, "the schema is not valid"),
+        (["a"], "a schema must be an object"),
+        (None, "a schema must be an object"),
         ({"$defs": {"a": {"$id": "https://example.com/b"}}}, "`$id`"),
-        ("string", "a reference looks like"),
+        ("string", "a reference must look like"),
     ],
 )
 def test_what_is_no_schema_is_refused(schema: Any, said: str) -> None:
@@ -167,10 +167,10 @@ def test_a_reference_to_a_blob_is_resolved_when_it_is_compiled() -> None:
 @pytest.mark.parametrize(
     ("resolve", "said"),
     [
-        (None, "cannot be looked up"),
+        (None, "cannot be loaded"),
         (lambda _ref: None, "does not exist"),
         (lambda _ref: b"{", "not JSON"),
-        (lambda _ref: b'{"type": "strin"}', "not a schema"),
+        (lambda _ref: b'{"type": "strin"}', "the schema is not valid"),
         (lambda ref: {}[ref], "cas://"),
     ],
 )

@@ -1,8 +1,7 @@
 """The budget of one evaluation, and the two errors that stop it.
 
-An `Evaluation` has the bound names, the local variables, and the remaining steps. Loops charge for each round, and
-functions for the text and lists that they read or make. So no expression and no data can block the engine for long: a
-step takes about a tenth of a microsecond and at most 64 bytes.
+Loops charge steps for each round, and functions for the text and lists that they read or make. A step takes about a
+tenth of a microsecond and at most 64 bytes, so no expression and no data can block the engine for long.
 """
 
 from __future__ import annotations
@@ -12,11 +11,14 @@ from typing import Any, Final
 
 STEPS_MAX: Final = 1_000_000
 DEPTH_MAX: Final = 200
-FAULT_STEPS: Final = 40  # the cost of raising and catching one
+FAULT_STEPS: Final = 40  # the cost of raising and catching an ``EvaluationFault``
 
 
 class EvaluationFault(Exception):
-    """The values do not fit the expression. `||`, `&&`, `all` and `exists` ignore it if another term decides."""
+    """An expression cannot be evaluated with these values.
+
+    ``||``, ``&&``, ``all`` and ``exists`` ignore the fault if another term decides the result.
+    """
 
     def __init__(self, message: str, *, path: str = "", hint: str = "") -> None:
         super().__init__(message)
@@ -26,11 +28,11 @@ class EvaluationFault(Exception):
 
 
 class BudgetExceeded(Exception):
-    """The budget is used up. Nothing in an expression catches this exception."""
+    """The budget is used up. No operator catches this exception."""
 
 
 class Evaluation:
-    """The state of one evaluation."""
+    """The bound names, local variables and remaining steps of one evaluation."""
 
     __slots__ = ("bindings", "left", "slots")
 

@@ -1,7 +1,7 @@
-"""The operators in JSONPath and cross-node conditions, and their aggregates.
+"""The operators of JSONPath and cross-node conditions, and their aggregates.
 
-Several matches form a list. A missing value is empty, equal to nothing, and every comparison with it is false.
-Comparing a string with a number is an error.
+Several matches form a list. A missing value counts as empty and is equal to nothing; ``<``, ``in``, ``contains`` and
+``matches`` are false for it. Ordering a string and a number is an error.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from weft.conditions.budget import Evaluation, EvaluationFault
 from weft.conditions.cel.operators import greater, greater_or_same, less, less_or_same, same
-from weft.conditions.cel.values import MISSING, kind
+from weft.conditions.cel.values import MISSING, cel_type
 from weft.conditions.patterns import matches
 
 Compare = Callable[[Evaluation, Any, Any], bool]
@@ -31,7 +31,7 @@ def _ordered(compare: Compare) -> Compare:
 
 def _in(frame: Evaluation, a: Any, b: Any) -> bool:
     if type(b) is not list:
-        raise EvaluationFault(f"`in` takes a list of values, not {kind(b)}")
+        raise EvaluationFault(f"`in` takes a list of values, not {cel_type(b)}")
     frame.charge(len(b))
     return a is not MISSING and any(same(frame, a, part) for part in b)
 
@@ -48,7 +48,7 @@ def _contains(frame: Evaluation, a: Any, b: Any) -> bool:
         return b in a
     if isinstance(a, Mapping):
         return type(b) is str and b in a
-    raise EvaluationFault(f"`contains` looks into a list, a string or an object, not into {kind(a)}")
+    raise EvaluationFault(f"`contains` takes a list, a string or an object, not {cel_type(a)}")
 
 
 def _exists(_frame: Evaluation, a: Any, b: Any) -> bool:
@@ -56,8 +56,8 @@ def _exists(_frame: Evaluation, a: Any, b: Any) -> bool:
 
 
 def _empty(_frame: Evaluation, a: Any, b: Any) -> bool:
-    nothing = a is MISSING or a is None or ((type(a) in (str, list) or isinstance(a, Mapping)) and not a)
-    return nothing is b
+    is_empty = a is MISSING or a is None or ((type(a) in (str, list) or isinstance(a, Mapping)) and not a)
+    return is_empty is b
 
 
 def _match(frame: Evaluation, a: Any, b: Any) -> bool:
@@ -65,7 +65,7 @@ def _match(frame: Evaluation, a: Any, b: Any) -> bool:
         return False
     if type(a) is str and type(b) is str:
         return matches(frame, a, b)
-    raise EvaluationFault(f"`matches` takes a string and a pattern, not {kind(a)} and {kind(b)}")
+    raise EvaluationFault(f"`matches` takes a string and a pattern, not {cel_type(a)} and {cel_type(b)}")
 
 
 OPERATORS: Final[dict[str, Compare]] = {
@@ -85,7 +85,7 @@ OPERATORS: Final[dict[str, Compare]] = {
 
 
 def split_operator(word: str) -> tuple[str, str] | None:
-    """Return the aggregate (or "") and the operator of `>`, `sum_gt`, `count`, …; None for an unknown word."""
+    """Return the aggregate (or "") and the operator of ``>``, ``sum_gt``, ``count``, …; None for an unknown word."""
     if word in OPERATORS:
         return "", word
     aggregate, _, suffix = word.partition("_")
@@ -94,20 +94,20 @@ def split_operator(word: str) -> tuple[str, str] | None:
     return aggregate, _SUFFIXES.get(suffix, "==")
 
 
-def words() -> list[str]:
-    """Return every word that `split_operator` knows, for hints."""
+def operator_words() -> list[str]:
+    """Return every word that ``split_operator`` knows, for hints."""
     return [*OPERATORS, *AGGREGATES, *(f"{a}_{s}" for a in AGGREGATES for s in _SUFFIXES)]
 
 
 def aggregate(frame: Evaluation, name: str, found: Any) -> Any:
-    """Compute one number from a list of matches, or from the list at the end of a path."""
+    """Compute the count, sum, minimum, maximum or average of the matches, or of the list at a single path."""
     values = [] if found is MISSING else found if type(found) is list else [found]
     frame.charge(len(values))
     if name == "count":
         return len(values)
     for value in values:
         if type(value) not in (int, float):
-            raise EvaluationFault(f"`{name}` takes numbers, not {kind(value)}")
+            raise EvaluationFault(f"`{name}` takes numbers, not {cel_type(value)}")
     if name == "sum":
         return _total(values)
     if not values:
@@ -122,13 +122,17 @@ def _total(values: list[Any]) -> Any:
         raise EvaluationFault("the sum is too large") from None
 
 
-def only(found: Any, operator: str) -> Any:
-    """Return the only match of a query, for operators that take one value."""
+def single_match(found: Any, operator: str) -> Any:
+    """Return the only match of a query, or MISSING.
+
+    Raises:
+        EvaluationFault: the query has several matches, but the operator takes one value.
+    """
     if len(found) == 1:
         return found[0]
     if not found:
         return MISSING
     raise EvaluationFault(
-        f"the path finds {len(found)} values and `{operator}` takes one",
+        f"the path has {len(found)} matches, but `{operator}` takes one value",
         hint="Use contains, count, sum, min, max or avg.",
     )

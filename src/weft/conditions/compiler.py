@@ -20,14 +20,14 @@ from weft.conditions import conditions, sandbox
 from weft.conditions.comparisons import UNARY
 from weft.conditions.conditions import Comparison, Condition, Side
 from weft.conditions.expressions import CACHED_MAX, compile_comparison, compile_expression
-from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
-from weft.conditions.jsonpaths import compile_jsonpath, plain_path
+from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
+from weft.conditions.jsonpaths import compile_jsonpath, split_simple_path
 from weft.conditions.literals import check_literal, read_aggregate, read_operator
 from weft.conditions.schemas import compile_schema
 from weft.core.findings import did_you_mean
 
 T = TypeVar("T")
-Resolve = Callable[[str], Any]  # a blob reference to its content: bytes, text, or decoded JSON
+Resolve = Callable[[str], Any]  # takes a blob reference; returns the content as bytes, text or decoded JSON
 PARTS_MAX: Final = 1_000
 DEPTH_MAX: Final = 20
 REFERENCE: Final = "cas://"
@@ -37,11 +37,11 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 def compile_condition(spec: Any, *, resolve: Resolve | None = None, python: bool | None = None) -> Condition:
     """Compile a condition from text or a document. Equal conditions are compiled once.
 
-    `resolve` returns the content of a blob reference (`cas://…`). `python` allows or forbids Python conditions; if it
-    is None, they are allowed after `enable_python_sandbox()`.
+    ``resolve`` returns the content of a blob reference (``cas://…``). ``python`` allows or forbids Python conditions;
+    if it is None, they are allowed after ``enable_python_sandbox()``.
 
     Raises:
-        BadExpression: lists every error in the condition, each with its path in `spec`.
+        BadExpression: lists every error in the condition, each with its path in ``spec``.
     """
     if isinstance(spec, str):
         return _from_text(spec)
@@ -49,7 +49,7 @@ def compile_condition(spec: Any, *, resolve: Resolve | None = None, python: bool
     try:
         raw = _encode(spec)
     except (TypeError, ValueError, RecursionError):
-        raise _bad("kind", "a condition is text or JSON.") from None
+        raise _bad("kind", "a condition must be text or JSON.") from None
     # Not cached: the content of a blob is not part of the cache key.
     if resolve is not None and REFERENCE.encode() in raw:
         return _ConditionReader(resolve, python=allowed).read(spec, 0)
@@ -67,7 +67,7 @@ def _from_json(raw: bytes, *, python: bool) -> Condition:
 
 
 class _ConditionReader:
-    """Compiles one condition with all its parts."""
+    """Compiles one condition and its parts."""
 
     def __init__(self, resolve: Resolve | None, *, python: bool) -> None:
         self.resolve = resolve
@@ -77,20 +77,24 @@ class _ConditionReader:
     def read(self, spec: Any, depth: int) -> Condition:
         self.parts += 1
         if depth > DEPTH_MAX or self.parts > PARTS_MAX:
-            said = f"more than {PARTS_MAX} conditions in one, or more than {DEPTH_MAX} levels of them."
-            raise refusal([ExpressionError("expression.too_deep", said)])
+            message = f"a condition may have {PARTS_MAX:,} parts and {DEPTH_MAX} levels at most."
+            raise bad_expression([ExpressionError("expression.too_deep", message)])
         if isinstance(spec, bool):
             return conditions.constant(spec)
         if isinstance(spec, str):
             return _from_text(spec)
         if not isinstance(spec, Mapping):
-            raise _bad("kind", f"a condition is text or an object, not {_name(spec)}.")
+            raise _bad("kind", f"a condition must be text or an object, not {_name(spec)}.")
         kinds: dict[str, Callable[[Mapping[str, Any], int], Condition]]
         if "type" in spec:
             kinds, given = self._typed(), [spec["type"]]
             if not isinstance(spec["type"], str) or spec["type"] not in kinds:
-                hint = did_you_mean(str(spec["type"])[:40], list(kinds), quote="`") or f"There are {', '.join(kinds)}."
-                raise _bad("kind", f"there is no kind `{cut(str(spec['type']), 40)}`.", hint, "type")
+                hint = (
+                    did_you_mean(str(spec["type"])[:40], list(kinds), quote="`") or f"The kinds are {', '.join(kinds)}."
+                )
+                raise _bad(
+                    "kind", f"there is no kind of condition called `{shorten(str(spec['type']), 40)}`.", hint, "type"
+                )
         else:
             kinds = self._short()
             given = [name for name in kinds if name in spec]
@@ -100,21 +104,21 @@ class _ConditionReader:
 
     def _short(self) -> dict[str, Callable[[Mapping[str, Any], int], Condition]]:
         return {
-            "schema": lambda spec, _depth: self._schema(spec, "schema", fits=True),
-            "not_schema": lambda spec, _depth: self._schema(spec, "not_schema", fits=False),
+            "schema": lambda spec, _depth: self._schema(spec, "schema", valid=True),
+            "not_schema": lambda spec, _depth: self._schema(spec, "not_schema", valid=False),
             "jsonpath": lambda spec, _depth: _jsonpath(
                 _fields(spec, "jsonpath", "is", "value", "agg"), "jsonpath", "is"
             ),
             "all": lambda spec, depth: conditions.all_of(self._parts(_fields(spec, "all"), "all", depth)),
             "any": lambda spec, depth: conditions.any_of(self._parts(_fields(spec, "any"), "any", depth)),
-            "not": lambda spec, depth: conditions.inverse(
+            "not": lambda spec, depth: conditions.negation(
                 _within("not", lambda: self.read(_fields(spec, "not")["not"], depth + 1))
             ),
             "python": lambda spec, _depth: self._code(_fields(spec, "python"), "python"),
         }
 
     def _typed(self) -> dict[str, Callable[[Mapping[str, Any], int], Condition]]:
-        """Return the readers of conditions in the older spelling, by `type`."""
+        """Return the readers of conditions in the older spelling, by ``type``."""
         return {
             "cel": lambda spec, _depth: _cel(_fields(spec, "type", "expression")),
             "schema_validation": lambda spec, _depth: self._schema_validation(spec),
@@ -137,34 +141,34 @@ class _ConditionReader:
         if word != "NOT":
             return conditions.all_of(parts) if word == "AND" else conditions.any_of(parts)
         if len(parts) != 1:
-            raise _bad("value", "NOT takes one condition.", path="conditions")
-        return conditions.inverse(parts[0])
+            raise _bad("value", "`NOT` takes exactly one condition.", path="conditions")
+        return conditions.negation(parts[0])
 
     def _parts(self, fields: Mapping[str, Any], name: str, depth: int) -> list[Condition]:
         given = fields.get(name)
         if not isinstance(given, list) or not given:
-            raise _bad("value", "a list of at least one condition is needed.", path=name)
+            raise _bad("value", f"`{name}` must be a list of at least one condition.", path=name)
 
         def read(at: int) -> Callable[[], Condition]:
             return lambda: _within(f"{name}[{at}]", lambda: self.read(given[at], depth + 1))
 
-        # Read one more than allowed, so that the error is raised.
+        # Read one part more than allowed, so that ``read`` raises the error.
         return _all_errors(*(read(at) for at in range(min(len(given), PARTS_MAX + 1))))
 
     def _schema_validation(self, spec: Mapping[str, Any]) -> Condition:
         fields = _fields(spec, "type", "schema", "schema_ref", "invert")
         invert = fields.get("invert", False)
         if not isinstance(invert, bool):
-            raise _bad("value", "`invert` is true or false.", path="invert")
+            raise _bad("value", "`invert` must be true or false.", path="invert")
         name = _either(fields, "schema", "schema_ref")
-        return self._schema({name: fields[name]}, name, fits=not invert)
+        return self._schema({name: fields[name]}, name, valid=not invert)
 
-    def _schema(self, spec: Mapping[str, Any], name: str, *, fits: bool) -> Condition:
+    def _schema(self, spec: Mapping[str, Any], name: str, *, valid: bool) -> Condition:
         given = _fields(spec, name)[name]
         if isinstance(given, str):
             reference = given
             given = _within(name, lambda: _decoded(self._content(reference)))
-        return conditions.from_schema(_within(name, lambda: compile_schema(given)), fits=fits)
+        return conditions.from_schema(_within(name, lambda: compile_schema(given)), valid=valid)
 
     def _python_sandbox(self, spec: Mapping[str, Any]) -> Condition:
         fields = _fields(spec, "type", "code", "code_ref", "timeout_ms", "max_memory_mb")
@@ -172,8 +176,8 @@ class _ConditionReader:
 
     def _code(self, fields: Mapping[str, Any], name: str) -> Condition:
         if not self.python:
-            hint = "The operator of the engine can call `enable_python_sandbox()`."
-            raise _bad("python_off", "conditions in Python are off.", hint, name)
+            hint = "Call `enable_python_sandbox()` where the engine is hosted to enable them."
+            raise _bad("python_off", "conditions in Python are not enabled.", hint, name)
         text = _text(fields, name)
         if text.startswith(REFERENCE):
             content = _within(name, lambda: self._content(_text(fields, name)))
@@ -181,24 +185,26 @@ class _ConditionReader:
         code, limits = _all_errors(
             lambda: _within(name, lambda: sandbox.check_python_source(text)),
             lambda: sandbox.SandboxLimits(
-                _whole(fields, "timeout_ms", sandbox.TIME_MS_MAX),
-                _whole(fields, "max_memory_mb", sandbox.MEMORY_MB_MAX),
+                _integer(fields, "timeout_ms", sandbox.TIME_MS_MAX),
+                _integer(fields, "max_memory_mb", sandbox.MEMORY_MB_MAX),
             ),
         )
         return conditions.from_code(code, limits)
 
     def _content(self, reference: str) -> Any:
-        """Return the content of a blob."""
+        """Return the content of the blob that a reference names."""
         if not reference.startswith(REFERENCE):
-            raise _bad("reference", f"a reference looks like `{REFERENCE}sha256:…`.")
+            raise _bad("reference", f"a reference must look like `{REFERENCE}sha256:…`.")
         if self.resolve is None:
-            raise _bad("reference", f"`{cut(reference)}` cannot be looked up here.")
+            raise _bad("reference", f"`{shorten(reference)}` cannot be loaded here.")
         try:
             content = self.resolve(reference)
-        except Exception as error:  # noqa: BLE001  # any error of the store rejects the document
-            raise _bad("reference", f"`{cut(reference)}`: {cut(str(error))}.") from None
+        except Exception as error:  # noqa: BLE001  # whatever the store raises, the document is invalid
+            raise _bad(
+                "reference", f"`{shorten(reference)}` cannot be loaded: {shorten(str(error)).rstrip('.')}."
+            ) from None
         if content is None:
-            raise _bad("reference", f"`{cut(reference)}` does not exist.")
+            raise _bad("reference", f"`{shorten(reference)}` does not exist.")
         return content
 
 
@@ -235,7 +241,7 @@ def _cross_node(fields: Mapping[str, Any]) -> Condition:
         lambda: _within("right", lambda: _side(fields.get("right", missing))),
     )
     if aggregate:
-        raise _bad("operator", f"`{aggregate}` belongs to jsonpath.", path="operator")
+        raise _bad("operator", f"only a condition of the kind jsonpath can use `{aggregate}`.", path="operator")
     if not right.path:
         _within("right", lambda: check_literal(Comparison("", operator, right.value)))
     return conditions.from_sides(left, operator, right)
@@ -246,7 +252,7 @@ def _side(side: Any) -> Side:
         return Side((), _fields(side, "value")["value"])
     if isinstance(side, Mapping):
         fields = _fields(side, "source", "node", "path")
-        pieces = plain_path(f"$.{fields.get('path')}")
+        pieces = split_simple_path(f"$.{fields.get('path')}")
         match fields.get("source"):
             case "current" if pieces and pieces[0] == "output" and "node" not in fields:
                 return Side(pieces)
@@ -254,7 +260,8 @@ def _side(side: Any) -> Side:
                 return Side(("nodes", fields["node"], *pieces))
     raise _bad(
         "field",
-        "a side is `{source: current, path: output.x}`, `{source: context, node: n, path: output.x}` or `{value: …}`.",
+        "a side must be `{source: current, path: output.x}`, `{source: context, node: n, path: output.x}` "
+        "or `{value: …}`.",
     )
 
 
@@ -263,13 +270,13 @@ def _side(side: Any) -> Side:
 
 def _fields(spec: Mapping[str, Any], *known: str) -> dict[str, Any]:
     errors = [
-        ExpressionError("condition.field", f"there is no field `{cut(str(name), 40)}` here.", hint=hint)
+        ExpressionError("condition.field", f"there is no field `{shorten(str(name), 40)}` here.", hint=hint)
         for name in spec
         if name not in known
         for hint in [did_you_mean(str(name)[:40], known, quote="`")]
     ]
     if errors:
-        raise refusal(errors[:20])
+        raise bad_expression(errors[:20])
     return dict(spec)
 
 
@@ -277,28 +284,28 @@ def _text(fields: Mapping[str, Any], name: str) -> str:
     text = fields.get(name)
     if isinstance(text, str):
         return text
-    raise _bad("field", f"`{name}` is needed, and is text.")
+    raise _bad("field", f"`{name}` must be given, as text.")
 
 
-def _whole(fields: Mapping[str, Any], name: str, most: int) -> int:
+def _integer(fields: Mapping[str, Any], name: str, most: int) -> int:
     value = fields.get(name, most)
     if type(value) is int and 1 <= value <= most:
         return value
-    raise _bad("value", f"`{name}` is a whole number from 1 to {most}.", path=name)
+    raise _bad("value", f"`{name}` must be an integer from 1 to {most}.", path=name)
 
 
 def _one_of(fields: Mapping[str, Any], name: str, *words: str) -> str:
     word = fields.get(name)
     if isinstance(word, str) and word in words:
         return word
-    raise _bad("operator", f"`{name}` is one of {', '.join(words)}.", path=name)
+    raise _bad("operator", f"`{name}` must be one of {', '.join(words)}.", path=name)
 
 
 def _either(fields: Mapping[str, Any], *names: str) -> str:
     given = [name for name in names if name in fields]
     if len(given) == 1:
         return given[0]
-    raise _bad("field", f"either {' or '.join(f'`{name}`' for name in names)} is needed.")
+    raise _bad("field", f"exactly one of {' and '.join(f'`{name}`' for name in names)} must be given.")
 
 
 def _decoded(content: Any) -> Any:
@@ -307,46 +314,46 @@ def _decoded(content: Any) -> Any:
     try:
         return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise _bad("reference", "its content is not JSON.") from None
+        raise _bad("reference", "the content of the reference is not JSON.") from None
 
 
 # Errors
 
 
 def _within(path: str, attempt: Callable[[], T]) -> T:
-    """Return the result of an attempt. Prefixes the paths of its errors with `path`."""
+    """Return the result of an attempt. If it fails, prefix the paths of its errors with ``path``."""
     try:
         return attempt()
     except BadExpression as error:
-        raise refusal([found.inside(path) for found in error.errors]) from None
+        raise bad_expression([each.inside(path) for each in error.errors]) from None
 
 
 def _all_errors(*attempts: Callable[[], Any]) -> list[Any]:
     """Return the results of all attempts, or raise one exception with all their errors."""
-    given: list[Any] = []
+    results: list[Any] = []
     errors: list[ExpressionError] = []
     for attempt in attempts:
         try:
-            given.append(attempt())
+            results.append(attempt())
         except BadExpression as error:
             errors += error.errors
     if errors:
-        raise refusal(errors)
-    return given
+        raise bad_expression(errors)
+    return results
 
 
 def _bad(code: str, message: str, hint: str = "", path: str = "") -> BadExpression:
-    return refusal([ExpressionError(f"condition.{code}", message, path=path, hint=hint)])
+    return bad_expression([ExpressionError(f"condition.{code}", message, path=path, hint=hint)])
 
 
 def _no_kind(given: list[str], spec: Mapping[str, Any], kinds: list[str]) -> BadExpression:
     if given:
         both = " and ".join(f"`{kind}`" for kind in given)
-        return _bad("kind", f"{both} are several conditions; combine them with `all` or `any`.")
-    names = [cut(str(name), 40) for name in list(spec)[:5]]
+        return _bad("kind", f"{both} are separate conditions; combine them with `all` or `any`.")
+    names = [shorten(str(name), 40) for name in list(spec)[:5]]
     hint = next((hint for name in names if (hint := did_you_mean(name, kinds, quote="`"))), "")
-    only = f", only {', '.join(f'`{name}`' for name in names)}" if names else ""
-    return _bad("kind", f"none of {', '.join(kinds)} is there{only}.", hint)
+    present = f", only {', '.join(f'`{name}`' for name in names)}" if names else ""
+    return _bad("kind", f"the condition has none of the fields {', '.join(kinds)}{present}.", hint)
 
 
 def _name(value: Any) -> str:

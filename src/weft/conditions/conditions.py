@@ -11,17 +11,17 @@ from typing import Any, Final, NamedTuple
 
 from weft.conditions import sandbox
 from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
-from weft.conditions.cel.survey import Path
-from weft.conditions.cel.values import MISSING, kind
-from weft.conditions.comparisons import OPERATORS, UNARY, aggregate, only
-from weft.conditions.expressions import Expression, failure, too_much
-from weft.conditions.failures import EvaluationFailed, cut
-from weft.conditions.jsonpaths import Query, follow
+from weft.conditions.cel.values import MISSING, cel_type
+from weft.conditions.comparisons import OPERATORS, UNARY, aggregate, single_match
+from weft.conditions.expressions import Expression
+from weft.conditions.failures import EvaluationFailed, evaluation_failed, shorten, too_many_steps
+from weft.conditions.jsonpaths import Query, value_at
+from weft.conditions.paths import Path, field_text
+from weft.conditions.previews import SEEN_MAX, preview, preview_paths
 from weft.conditions.schemas import Schema
-from weft.conditions.seen import SEEN_MAX, bounded, field_text, look
 from weft.core.values import shown
 
-Judge = Callable[[Evaluation, dict[str, Any]], bool]
+Test = Callable[[Evaluation, dict[str, Any]], bool]
 TEXT_MAX: Final = 1_000
 _LAST_ERROR = ("state", "_last_error")
 
@@ -36,76 +36,77 @@ class ConditionResult(NamedTuple):
 class Condition:
     """A compiled condition.
 
-    `mentions_error`: the condition reads `error` or `state._last_error`. `needs_shell`: the condition runs a sandbox,
-    which blocks for up to a second, so a pure decision must not evaluate it.
+    ``mentions_error`` says that the condition reads ``error`` or ``state._last_error``. ``needs_sandbox`` says that it
+    runs a sandbox, which blocks for up to a second, so a pure decision must not evaluate it.
     """
 
-    __slots__ = ("judge", "mentions_error", "names", "needs_shell", "paths", "text")
+    __slots__ = ("mentions_error", "names", "needs_sandbox", "paths", "test", "text")
 
-    def __init__(self, text: str, judge: Judge, paths: Iterable[Path], *, needs_shell: bool = False) -> None:
+    def __init__(self, text: str, test: Test, paths: Iterable[Path], *, needs_sandbox: bool = False) -> None:
         self.text = text
-        self.judge = judge
+        self.test = test
         self.paths = frozenset(paths)
         self.names = frozenset(path[0] for path in self.paths)
-        self.needs_shell = needs_shell
+        self.needs_sandbox = needs_sandbox
         self.mentions_error = "error" in self.names or any(path[:2] == _LAST_ERROR for path in self.paths)
 
     def evaluate(self, bindings: Mapping[str, Any]) -> ConditionResult:
         """Evaluate the condition.
 
         Raises:
-            EvaluationFailed: a field is missing, types do not fit, the result is not a bool, or the budget is exceeded.
+            EvaluationFailed: a field is missing, a value has the wrong type, the result is not a bool, or the budget
+                is exceeded.
         """
         seen: dict[str, Any] = {}
-        return ConditionResult(self.judge(Evaluation(bindings), seen), seen)
+        return ConditionResult(self.test(Evaluation(bindings), seen), seen)
 
     def __repr__(self) -> str:
-        return f"Condition({cut(self.text)!r})"
+        return f"Condition({shorten(self.text)!r})"
 
 
 def constant(value: bool) -> Condition:  # noqa: FBT001  # the value is the condition
-    """Make the condition `when: true` or `when: false`."""
+    """Make the condition ``when: true`` or ``when: false``."""
     return Condition("true" if value else "false", lambda _frame, _seen: value, ())
 
 
 def from_expression(expression: Expression) -> Condition:
-    """Make a condition from CEL, which must yield a bool."""
+    """Make a condition from a CEL expression that yields a bool."""
 
-    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
+    def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         value = expression.evaluate_in(frame)
         if type(value) is not bool:
-            raise _no_bool(expression.text, value, look(frame.bindings, expression.paths))
-        _note(seen, look(frame.bindings, expression.paths))
+            raise _no_bool(expression.text, value, preview_paths(frame.bindings, expression.paths))
+        _note(seen, preview_paths(frame.bindings, expression.paths))
         return value
 
-    return Condition(expression.text, judge, expression.paths)
+    return Condition(expression.text, test, expression.paths)
 
 
 def from_comparison_text(expression: Expression) -> Condition:
-    """Make a condition from the expression of a cross-node comparison: `current.output` is the node's own output."""
+    """Make a condition from the expression of a cross-node comparison: ``current.output`` is the node's own output."""
     inner = from_expression(expression)
     paths = [path[1:] or ("output",) if path[0] == "current" else path for path in expression.paths]
 
-    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
+    def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         bindings = frame.bindings
-        here = {"output": bindings["output"]} if "output" in bindings else {}
-        frame.bindings = {**bindings, "current": here}
+        current = {"output": bindings["output"]} if "output" in bindings else {}
+        frame.bindings = {**bindings, "current": current}
         try:
-            return inner.judge(frame, seen)
+            return inner.test(frame, seen)
         finally:
             frame.bindings = bindings
 
-    return Condition(expression.text, judge, paths)
+    return Condition(expression.text, test, paths)
 
 
-def from_schema(schema: Schema, *, fits: bool) -> Condition:
-    """Make a condition that checks whether the output fits a schema, or does not."""
-    text = f"{'schema' if fits else 'not_schema'}: {schema.text}"
+def from_schema(schema: Schema, *, valid: bool) -> Condition:
+    """Make a condition that is true if the output is valid under a schema or, with ``valid=False``, if it is not."""
+    text = f"{'schema' if valid else 'not_schema'}: {schema.text}"
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         value = _output(frame)
-        _note(seen, {"output": bounded(value)})
-        return schema.fits(frame, value) is fits
+        _note(seen, {"output": preview(value)})
+        return schema.is_valid(frame, value) is valid
 
     return _guarded(text, test, [("output",)])
 
@@ -135,14 +136,14 @@ def from_query(query: Query, comparison: Comparison) -> Condition:
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         found = query.find(frame, _output(frame))
         if found is not MISSING:
-            _note(seen, {query.text: bounded(found)})
+            _note(seen, {query.text: preview(found)})
         if not takes_list:
-            # `exists` and `empty` test all matches; other operators take one value.
+            # ``exists`` and ``empty`` test all matches; other operators take one value.
             several = comparison.operator in UNARY and len(found) > 1
-            found = found if several else only(found, comparison.operator)
+            found = found if several else single_match(found, comparison.operator)
         return comparison.holds(frame, found)
 
-    return _guarded(f"{query.text} {comparison}", test, [("output", *_until_index(query.plain or ()))])
+    return _guarded(f"{query.text} {comparison}", test, [("output", *_until_index(query.pieces or ()))])
 
 
 class Side(NamedTuple):
@@ -157,9 +158,9 @@ class Side(NamedTuple):
         root, *rest = self.path
         bindings = frame.bindings
         start = bindings.get(str(root), bindings.get("ctx") if root == "nodes" else None)
-        found = follow(start, rest)
+        found = value_at(start, rest)
         if found is not MISSING:
-            _note(seen, {self.text: bounded(found)})
+            _note(seen, {self.text: preview(found)})
         return found
 
     @property
@@ -171,7 +172,7 @@ class Side(NamedTuple):
 
 
 def from_sides(left: Side, operator: str, right: Side) -> Condition:
-    """Make a condition that compares two values. A missing value is an error, except for `exists` and `empty`."""
+    """Make a condition that compares two values. A missing value is an error, except for ``exists`` and ``empty``."""
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         a, b = left.read(frame, seen), right.read(frame, seen)
@@ -185,62 +186,62 @@ def from_sides(left: Side, operator: str, right: Side) -> Condition:
 
 
 def from_code(code: sandbox.Code, limits: sandbox.SandboxLimits) -> Condition:
-    """Make a condition from sandboxed Python. `context` maps names of other nodes to their outputs."""
+    """Make a condition from sandboxed Python. Its ``context`` maps the names of other nodes to their outputs."""
 
     def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
         output = _output(frame)
         context = frame.bindings.get("nodes", frame.bindings.get("ctx", {}))
         value = sandbox.run_code(code.text, output, context, limits)
         if type(value) is not bool:
-            raise EvaluationFault(f"`evaluate` returned {kind(value)}, not true or false")
-        _note(seen, {"output": bounded(output)})
+            raise EvaluationFault(f"`evaluate` returned {cel_type(value)}, not true or false")
+        _note(seen, {"output": preview(output)})
         return value
 
-    return _guarded("python", test, code.paths, needs_shell=True)
+    return _guarded("python", test, code.paths, needs_sandbox=True)
 
 
 def all_of(parts: list[Condition]) -> Condition:
     """Make a condition that is true if all parts are. Evaluates them in order, up to the first that is false."""
 
-    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
-        return all(part.judge(frame, seen) for part in parts)
+    def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
+        return all(part.test(frame, seen) for part in parts)
 
-    return _composite("all", parts, judge)
+    return _composite("all", parts, test)
 
 
 def any_of(parts: list[Condition]) -> Condition:
     """Make a condition that is true if any part is. Evaluates them in order, up to the first that is true."""
 
-    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
-        return any(part.judge(frame, seen) for part in parts)
+    def test(frame: Evaluation, seen: dict[str, Any]) -> bool:
+        return any(part.test(frame, seen) for part in parts)
 
-    return _composite("any", parts, judge)
-
-
-def inverse(part: Condition) -> Condition:
-    """Make a condition that is true if the given one is false."""
-    return _composite("not", [part], lambda frame, seen: not part.judge(frame, seen))
+    return _composite("any", parts, test)
 
 
-def _composite(word: str, parts: list[Condition], judge: Judge) -> Condition:
-    text = cut(f"{word}({', '.join(cut(part.text, TEXT_MAX // 4) for part in parts[:SEEN_MAX])})", TEXT_MAX)
+def negation(part: Condition) -> Condition:
+    """Make a condition that is true if ``part`` is false."""
+    return _composite("not", [part], lambda frame, seen: not part.test(frame, seen))
+
+
+def _composite(word: str, parts: list[Condition], test: Test) -> Condition:
+    text = shorten(f"{word}({', '.join(shorten(part.text, TEXT_MAX // 4) for part in parts[:SEEN_MAX])})", TEXT_MAX)
     paths = [path for part in parts for path in part.paths]
-    return Condition(text, judge, paths, needs_shell=any(part.needs_shell for part in parts))
+    return Condition(text, test, paths, needs_sandbox=any(part.needs_sandbox for part in parts))
 
 
-def _guarded(text: str, test: Judge, paths: Iterable[Path], *, needs_shell: bool = False) -> Condition:
-    """Wrap a test so that its faults are reported with the text of the condition and the values it read."""
+def _guarded(text: str, test: Test, paths: Iterable[Path], *, needs_sandbox: bool = False) -> Condition:
+    """Make a condition from a test whose faults are reported with the condition's text and the values it read."""
     reads = frozenset(paths)
 
-    def judge(frame: Evaluation, seen: dict[str, Any]) -> bool:
+    def guarded(frame: Evaluation, seen: dict[str, Any]) -> bool:
         try:
             return test(frame, seen)
         except EvaluationFault as fault:
-            raise failure(fault, text, frame.bindings, reads) from None
+            raise evaluation_failed(fault, text, frame.bindings, reads) from None
         except BudgetExceeded:
-            raise too_much(text, frame.bindings, reads) from None
+            raise too_many_steps(text, frame.bindings, reads) from None
 
-    return Condition(text, judge, reads, needs_shell=needs_shell)
+    return Condition(text, guarded, reads, needs_sandbox=needs_sandbox)
 
 
 def _output(frame: Evaluation) -> Any:
@@ -252,10 +253,10 @@ def _output(frame: Evaluation) -> Any:
 
 def _no_bool(text: str, value: Any, seen: dict[str, Any]) -> EvaluationFailed:
     return EvaluationFailed(
-        f"`{cut(text)}` yielded {kind(value)} {shown(bounded(value))}, and a condition yields true or false.",
+        f"`{shorten(text)}` yielded {cel_type(value)} {shown(preview(value))} instead of true or false.",
         expression=text,
         seen=seen,
-        hint="Compare it: `x != null`, `x != 0`, `size(x) > 0`.",
+        hint="Compare the value: `x != null`, `x != 0`, `size(x) > 0`.",
     )
 
 

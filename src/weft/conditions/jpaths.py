@@ -1,4 +1,4 @@
-"""jpath: JSONPath (RFC 9535), or a bare filter over the children of a document.
+"""Select parts of a document by JSONPath (RFC 9535), or by a bare filter over its children.
 
 $.order.total        selects by a path
 @.kind == "mail"     selects the children of the document for which the filter is true
@@ -11,13 +11,12 @@ from typing import Any
 
 from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
 from weft.conditions.cel.values import MISSING
-from weft.conditions.expressions import failure, too_much
-from weft.conditions.failures import BadExpression
+from weft.conditions.failures import BadExpression, evaluation_failed, too_many_steps
 from weft.conditions.jsonpaths import Query, compile_jsonpath
 
 
 class Jpath:
-    """A compiled query."""
+    """A compiled JSONPath or filter."""
 
     __slots__ = ("_query", "text")
 
@@ -26,7 +25,7 @@ class Jpath:
         self._query = query
 
     def select(self, document: Any) -> list[Any]:
-        """Return everything that the query finds.
+        """Return all parts of the document that the query selects.
 
         Raises:
             EvaluationFailed: the budget is exceeded.
@@ -34,9 +33,9 @@ class Jpath:
         try:
             found = self._query.find(Evaluation({}), document)
         except EvaluationFault as fault:
-            raise failure(fault, self.text, {}, ()) from None
+            raise evaluation_failed(fault, self.text, {}, ()) from None
         except BudgetExceeded:
-            raise too_much(self.text, {}, ()) from None
+            raise too_many_steps(self.text, {}, ()) from None
         if self._query.single or self._query.length:
             return [] if found is MISSING else [found]
         return list(found)
@@ -44,7 +43,7 @@ class Jpath:
 
 @lru_cache(maxsize=4_096)
 def compile_jpath(text: str) -> Jpath:
-    """Compile a query.
+    """Compile a JSONPath or a bare filter.
 
     Raises:
         BadExpression: the text is neither a path nor a filter.

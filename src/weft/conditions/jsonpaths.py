@@ -1,8 +1,8 @@
-"""JSONPath (RFC 9535), compiled once: parsed by python-jsonpath, walked here within a budget of steps.
+"""Queries in JSONPath (RFC 9535), parsed by python-jsonpath and evaluated here within a budget of steps.
 
-The library's own evaluator has no budget, and its regular expressions can hang. A plain path (`$.a.b[0]`) does not need
-the library. A final `.length()`, which RFC 9535 does not have, is the number of matches of a query, or the length of
-the value at a path.
+The library's own evaluator has no budget, and its regular expressions can hang. A simple path, which has only fields
+and indexes (``$.a.b[0]``), does not need the library. As an extension of RFC 9535, a query may end in ``.length()``,
+which returns the number of its matches, or the length of the value at a single path.
 """
 
 from __future__ import annotations
@@ -15,23 +15,30 @@ from typing import Any, Final
 from weft.conditions.budget import DEPTH_MAX, Evaluation, EvaluationFault
 from weft.conditions.cel.operators import same
 from weft.conditions.cel.values import MISSING
-from weft.conditions.failures import BadExpression, ExpressionError, refusal
+from weft.conditions.failures import BadExpression, ExpressionError, bad_expression
 from weft.conditions.patterns import BadPattern, compile_pattern, matches
 
 CHARS_MAX: Final = 1_000
 NESTING_MAX: Final = 32
 _LENGTH: Final = ".length()"
-_PLAIN = re.compile(r"""(?:\.([^\W\d][\w-]*)|\[(-?(?:0|[1-9][0-9]{0,8}))\]|\['([^'\\]*)'\]|\["([^"\\]*)"\])""")
+_SIMPLE_PIECE = re.compile(r"""(?:\.([^\W\d][\w-]*)|\[(-?(?:0|[1-9][0-9]{0,8}))\]|\['([^'\\]*)'\]|\["([^"\\]*)"\])""")
 
 Nodes = list[Any]
-Walk = Callable[[Evaluation, Any, Nodes], Nodes]  # the root, the nodes so far, the nodes found
-Test = Callable[[Evaluation, Any, Any], Any]  # the root, the current node, a value or MISSING or a truth
+Walk = Callable[
+    [Evaluation, Any, Nodes], Nodes
+]  # takes the evaluation, the root and the current nodes; returns the matches
+Test = Callable[
+    [Evaluation, Any, Any], Any
+]  # takes the evaluation, the root and a node; returns a value, MISSING or a bool
 
 
 class Query:
-    """A compiled path. A `single` path finds at most one value; other paths find a list of matches."""
+    """A compiled query. A ``single`` query has at most one match; other queries return a list of matches.
 
-    __slots__ = ("_walks", "length", "plain", "single", "text")
+    ``pieces`` are the fields and indexes of a simple path, and None for other queries.
+    """
+
+    __slots__ = ("_walks", "length", "pieces", "single", "text")
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -40,63 +47,63 @@ class Query:
         if self.length:
             path = path.removesuffix(_LENGTH)
         self._walks: list[Walk] = []
-        self.plain = plain_path(path)
+        self.pieces = split_simple_path(path)
         self.single = True
-        if self.plain is None:
+        if self.pieces is None:
             parsed = _parsed(path, text)
             self.single = bool(parsed.singular_query())
             self._walks = [_segment(segment, text) for segment in parsed.segments]
 
     def find(self, frame: Evaluation, value: Any) -> Any:
-        """Return the value at a single path (MISSING if there is none), or the list of matches of another path."""
-        if self.plain is not None:
-            found: Any = follow(value, self.plain)
+        """Return the match of a single query, or MISSING; for other queries, return the list of matches."""
+        if self.pieces is not None:
+            match: Any = value_at(value, self.pieces)
         else:
             nodes = [value]
             for walk in self._walks:
                 nodes = walk(frame, value, nodes)
-            found = (nodes[0] if nodes else MISSING) if self.single else nodes
-        return _length(found) if self.length else found
+            match = (nodes[0] if nodes else MISSING) if self.single else nodes
+        return _length(match) if self.length else match
 
 
 @lru_cache(maxsize=4_096)
 def compile_jsonpath(text: str) -> Query:
-    """Compile a JSONPath.
+    """Compile a JSONPath. The same text is compiled once.
 
     Raises:
-        BadExpression: the text is not a JSONPath, too long, or nested too deeply.
+        BadExpression: the text is not a JSONPath, is too long, or is nested too deeply.
     """
     if len(text) > CHARS_MAX:
-        said = f"the path has {len(text):,} characters; the limit is {CHARS_MAX:,}."
-        raise refusal([ExpressionError("expression.too_long", said, None, text[:80])])
+        message = f"the path has {len(text):,} characters; the limit is {CHARS_MAX:,}."
+        raise bad_expression([ExpressionError("expression.too_long", message, None, text[:80])])
     depth = deepest = 0
     for char in text:
         depth += (char in "[(") - (char in "])")
         deepest = max(deepest, depth)
     if deepest > NESTING_MAX:  # the parser recurses
-        said = f"the path is nested too deeply; the limit is {NESTING_MAX} levels."
-        raise refusal([ExpressionError("expression.too_deep", said, None, text)])
+        message = f"the path is nested too deeply; the limit is {NESTING_MAX} levels."
+        raise bad_expression([ExpressionError("expression.too_deep", message, None, text)])
     return Query(text)
 
 
-def plain_path(text: str) -> tuple[str | int, ...] | None:
-    """Return the fields and indexes of a path such as `$.a.b[0]['c d']`, or None if the path has other parts."""
+def split_simple_path(text: str) -> tuple[str | int, ...] | None:
+    """Return the fields and indexes of a path like ``$.a.b[0]['c d']``, or None if the path has other parts."""
     if not text.startswith("$"):
         return None
     pieces: list[str | int] = []
     at = 1
     while at < len(text):
-        found = _PLAIN.match(text, at)
-        if found is None:
+        piece = _SIMPLE_PIECE.match(text, at)
+        if piece is None:
             return None
-        name, index, quoted, double = found.groups()
+        name, index, quoted, double = piece.groups()
         pieces.append(int(index) if index is not None else next(p for p in (name, quoted, double) if p is not None))
-        at = found.end()
+        at = piece.end()
     return tuple(pieces)
 
 
-def follow(value: Any, pieces: Iterable[str | int]) -> Any:
-    """Return the value at a path, or MISSING."""
+def value_at(value: Any, pieces: Iterable[str | int]) -> Any:
+    """Return the value at a path of fields and indexes, or MISSING."""
     for piece in pieces:
         if type(piece) is str:
             if not isinstance(value, Mapping) or piece not in value:
@@ -107,20 +114,20 @@ def follow(value: Any, pieces: Iterable[str | int]) -> Any:
     return value
 
 
-def _length(found: Any) -> Any:
-    if found is MISSING:
+def _length(match: Any) -> Any:
+    if match is MISSING:
         return 0
-    if type(found) in (list, str) or isinstance(found, Mapping):
-        return len(found)
+    if type(match) in (list, str) or isinstance(match, Mapping):
+        return len(match)
     raise EvaluationFault("`.length()` takes a list, a string or an object")
 
 
-# Closures for the parts of the library's tree
+# Compile the syntax tree of the library to closures
 
 
 @cache
 def _environment() -> Any:
-    from jsonpath import JSONPathEnvironment  # noqa: PLC0415  # only filters and wildcards need it
+    from jsonpath import JSONPathEnvironment  # noqa: PLC0415  # heavy, and only filters and wildcards need it
 
     return JSONPathEnvironment(strict=True, filter_caching=False)
 
@@ -133,13 +140,13 @@ def _parsed(path: str, text: str) -> Any:
     except (JSONPathError, RecursionError) as error:
         token = getattr(error, "token", None)
         position = None if token is None else (token.index if token.index >= 0 else len(path))
-        said = "nested too deeply" if isinstance(error, RecursionError) else str(error.args[0])
+        message = "nested too deeply" if isinstance(error, RecursionError) else str(error.args[0])
         hint = "" if path.startswith("$") else "A path starts with `$`, which is the output."
-        raise _bad(f"the path cannot be read: {said}.", text, position, hint) from None
+        raise _bad(f"the path cannot be read: {message}.", text, position, hint) from None
 
 
 def _bad(message: str, text: str, position: int | None = None, hint: str = "") -> BadExpression:
-    return refusal([ExpressionError("expression.jsonpath", message, position, text, hint=hint)])
+    return bad_expression([ExpressionError("expression.jsonpath", message, position, text, hint=hint)])
 
 
 def _segment(segment: Any, text: str) -> Walk:
@@ -159,7 +166,7 @@ def _segment(segment: Any, text: str) -> Walk:
 
 
 def _descendants(frame: Evaluation, nodes: Nodes) -> Iterable[Any]:
-    """Return the nodes that are containers, and all containers below them: parents first, in document order."""
+    """Yield the nodes and all lists and objects below them, parents first, in document order."""
     stack = [(node, 0) for node in reversed(nodes)]
     while stack:
         node, depth = stack.pop()
@@ -181,17 +188,17 @@ def _selector(selector: Any, text: str) -> Walk:
     match type(selector).__name__:
         case "NameSelector" | "IndexSelector":
             piece = selector.name if hasattr(selector, "name") else selector.index
-            return lambda _frame, _root, nodes: [v for node in nodes if (v := follow(node, (piece,))) is not MISSING]
+            return lambda _frame, _root, nodes: [v for node in nodes if (v := value_at(node, (piece,))) is not MISSING]
         case "WildcardSelector":
             return lambda _frame, _root, nodes: [child for node in nodes for child in _children(node)]
         case "SliceSelector":
-            cut = selector.slice
-            step_0 = cut.step == 0
-            return lambda _f, _r, nodes: [v for n in nodes if type(n) is list and not step_0 for v in n[cut]]
+            part = selector.slice
+            empty = part.step == 0  # RFC 9535: a step of 0 selects nothing
+            return lambda _f, _r, nodes: [v for n in nodes if type(n) is list and not empty for v in n[part]]
         case "Filter":
-            return _filter(_truth(selector.expression.expression, text))
-        case other:
-            raise _bad(f"{other} is not supported.", text)
+            return _filter(_filter_test(selector.expression.expression, text))
+        case _:
+            raise _bad("the path uses a selector that is not in RFC 9535.", text)
 
 
 def _filter(test: Test) -> Walk:
@@ -207,14 +214,14 @@ def _filter(test: Test) -> Walk:
     return walk
 
 
-def _truth(expression: Any, text: str) -> Test:
-    """Compile a filter: comparisons, `&&`, `||`, `!`, functions, and queries, which are true if they match."""
+def _filter_test(expression: Any, text: str) -> Test:
+    """Compile a filter: a comparison, ``&&``, ``||``, ``!``, a function, or a query, which is true if it matches."""
     match type(expression).__name__:
         case "PrefixExpression":
-            inner = _truth(expression.right, text)
+            inner = _filter_test(expression.right, text)
             return lambda frame, root, node: not inner(frame, root, node)
         case "InfixExpression" if expression.logical:
-            left, right = _truth(expression.left, text), _truth(expression.right, text)
+            left, right = _filter_test(expression.left, text), _filter_test(expression.right, text)
             if expression.operator == "&&":
                 return lambda frame, root, node: left(frame, root, node) and right(frame, root, node)
             return lambda frame, root, node: left(frame, root, node) or right(frame, root, node)
@@ -225,8 +232,8 @@ def _truth(expression: Any, text: str) -> Test:
         case "RelativeFilterQuery" | "RootFilterQuery":
             find = _nodes(expression, text)
             return lambda frame, root, node: bool(find(frame, root, node))
-        case other:
-            raise _bad(f"a {other} is not a filter.", text)
+        case _:
+            raise _bad("a filter must be a comparison, a function or a path.", text)
 
 
 def _value(expression: Any, text: str) -> Test:
@@ -235,7 +242,7 @@ def _value(expression: Any, text: str) -> Test:
             return _function(expression, text)
         case "RelativeFilterQuery" | "RootFilterQuery":
             find = _nodes(expression, text)
-            return lambda frame, root, node: _only(find(frame, root, node))
+            return lambda frame, root, node: _single(find(frame, root, node))
         case "Nil":
             return lambda _frame, _root, _node: None
         case _:
@@ -257,7 +264,7 @@ def _nodes(expression: Any, text: str) -> Test:
     return find
 
 
-def _only(nodes: Nodes) -> Any:
+def _single(nodes: Nodes) -> Any:
     return nodes[0] if len(nodes) == 1 else MISSING
 
 
@@ -267,7 +274,7 @@ def _function(expression: Any, text: str) -> Test:
         find = _nodes(expression.args[0], text)
         if name == "count":
             return lambda frame, root, node: len(find(frame, root, node))
-        return lambda frame, root, node: _only(find(frame, root, node))
+        return lambda frame, root, node: _single(find(frame, root, node))
     first = _value(expression.args[0], text)
     if name == "length":
         return lambda frame, root, node: _size(first(frame, root, node))
@@ -305,7 +312,7 @@ def _same(frame: Evaluation, a: Any, b: Any) -> bool:
 
 
 def _less(_frame: Evaluation, a: Any, b: Any) -> bool:
-    """Compare two numbers or two strings. Anything else is false, as in RFC 9535."""
+    """Compare two numbers or two strings. For other operands the result is false, as in RFC 9535."""
     numbers = type(a) in (int, float) and type(b) in (int, float)
     return bool(a < b) if numbers or (type(a) is str and type(b) is str) else False
 

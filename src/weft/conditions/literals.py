@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.conditions.comparisons import AGGREGATES, UNARY, split_operator, words
+from weft.conditions.comparisons import AGGREGATES, UNARY, operator_words, split_operator
 from weft.conditions.conditions import Comparison
-from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
+from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
 from weft.conditions.patterns import BadPattern, compile_pattern
 from weft.core.findings import did_you_mean
 
@@ -15,47 +15,51 @@ _ORDERED = (">", ">=", "<", "<=")
 
 
 def read_operator(word: Any) -> tuple[str, str]:
-    """Return the aggregate (or "") and the operator for a word.
+    """Return the aggregate (or "") and the operator that a word stands for.
 
     Raises:
         BadExpression: there is no such operator.
     """
-    found = split_operator(word) if isinstance(word, str) else None
-    if found is not None:
-        return found
-    known = words()
-    said = "an operator is needed." if word is None else f"there is no operator `{cut(str(word), 40)}`."
-    raise _bad("operator", said, did_you_mean(str(word)[:40], known, quote="`") or f"There are {' '.join(known[:17])}.")
+    split = split_operator(word) if isinstance(word, str) else None
+    if split is not None:
+        return split
+    known = operator_words()
+    message = "the operator is missing." if word is None else f"there is no operator `{shorten(str(word), 40)}`."
+    raise _bad(
+        "operator",
+        message,
+        did_you_mean(str(word)[:40], known, quote="`") or f"The operators are {' '.join(known[:17])}.",
+    )
 
 
 def read_aggregate(word: Any, already: str) -> str:
-    """Return the aggregate that `agg` names.
+    """Return the aggregate that ``agg`` names.
 
     Raises:
         BadExpression: there is no such aggregate, or the operator already has one.
     """
     if isinstance(word, str) and word in AGGREGATES and not already:
         return word
-    raise _bad("operator", f"`agg` is one of {', '.join(AGGREGATES)}, beside an operator like `>`.")
+    raise _bad("operator", f"`agg` must be one of {', '.join(AGGREGATES)}, with an operator like `>`.")
 
 
 def check_literal(comparison: Comparison) -> None:
-    """Reject a literal that its operator never takes.
+    """Raise if the operator of a comparison cannot take its literal.
 
     Raises:
         BadExpression: the message says what the operator takes.
     """
-    wanted = _wanted(comparison)
-    if wanted:
-        raise _bad("value", f"`{comparison.operator}` takes {wanted}.")
+    expected = _expected_literal(comparison)
+    if expected:
+        raise _bad("value", f"`{comparison.operator}` takes {expected}.")
     if comparison.operator == "matches":
         try:
             compile_pattern(comparison.value)
         except BadPattern as error:
-            raise refusal([ExpressionError("expression.pattern", f"{error}.")]) from None
+            raise bad_expression([ExpressionError("expression.pattern", f"{error}.")]) from None
 
 
-def _wanted(comparison: Comparison) -> str:
+def _expected_literal(comparison: Comparison) -> str:
     operator, value = comparison.operator, comparison.value
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     if comparison.aggregate:
@@ -74,4 +78,4 @@ def _wanted(comparison: Comparison) -> str:
 
 
 def _bad(code: str, message: str, hint: str = "") -> BadExpression:
-    return refusal([ExpressionError(f"condition.{code}", message, hint=hint)])
+    return bad_expression([ExpressionError(f"condition.{code}", message, hint=hint)])

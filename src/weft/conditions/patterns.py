@@ -1,7 +1,7 @@
-"""Regular expressions in linear time, without look-around and back-references.
+"""Regular expressions in linear time, without look-around or back-references.
 
-Python's own `re` backtracks and would hang on `(a+)+$`; the regex engine of jsonschema-rs does not. The cost of a match
-depends on the size of the compiled pattern: each character may cost one step per state.
+Python's own ``re`` backtracks and would hang on ``(a+)+$``; the regex engine of jsonschema-rs does not. The cost of a
+match depends on the size of the compiled pattern: each character may cost one step per state.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ _COUNTED = re.compile(r"\{([0-9]{1,6})(?:,([0-9]{0,6}))?\}")
 
 
 class BadPattern(ValueError):
-    """Not a regular expression, or one that needs backtracking."""
+    """A text that is not a regular expression, or one that needs backtracking."""
 
 
 class Pattern(NamedTuple):
-    """A compiled pattern and how many steps a character of text may cost."""
+    """A compiled pattern, and how many steps each character of a text costs."""
 
     check: Callable[[str], bool]
     steps: int
 
 
 def pattern_options() -> Any:
-    """Return the options that also keep `pattern` in JSON Schema linear and small."""
+    """Return the options that keep patterns linear and small, also those in a JSON Schema."""
     import jsonschema_rs  # noqa: PLC0415  # heavy, and only some conditions need it
 
     return jsonschema_rs.RegexOptions(size_limit=_PROGRAM_BYTES_MAX)
@@ -39,15 +39,15 @@ def pattern_options() -> Any:
 
 @lru_cache(maxsize=256)  # a compiled pattern may take a megabyte
 def compile_pattern(pattern: str) -> Pattern:
-    """Compile a pattern that matches anywhere in a text (`^` and `$` anchor it).
+    """Compile a pattern that matches anywhere in a text (``^`` and ``$`` anchor it).
 
     Raises:
         BadPattern: the pattern does not compile.
     """
-    import jsonschema_rs  # noqa: PLC0415  # as above
+    import jsonschema_rs  # noqa: PLC0415  # heavy
 
     if len(pattern) > PATTERN_CHARS_MAX:
-        raise BadPattern(f"the pattern has {len(pattern):,} characters, the limit is {PATTERN_CHARS_MAX:,}")
+        raise BadPattern(f"the pattern has {len(pattern):,} characters; the limit is {PATTERN_CHARS_MAX:,}")
     try:
         validator: Any = jsonschema_rs.validator_for({"pattern": pattern}, pattern_options=pattern_options())
     except ValueError as error:
@@ -56,7 +56,11 @@ def compile_pattern(pattern: str) -> Pattern:
 
 
 def matches(frame: Evaluation, text: str, pattern: str) -> bool:
-    """Match within the frame's steps. The first use of a pattern also costs its compilation."""
+    """Return whether a pattern matches anywhere in a text. Charges for the match, and for a pattern that is not cached.
+
+    Raises:
+        EvaluationFault: the pattern does not compile, or the text is not Unicode.
+    """
     misses = compile_pattern.cache_info().misses
     try:
         compiled = compile_pattern(pattern)
@@ -69,12 +73,12 @@ def matches(frame: Evaluation, text: str, pattern: str) -> bool:
     try:
         return compiled.check(text)
     except UnicodeEncodeError:
-        raise EvaluationFault("the text holds a lone surrogate, which is not Unicode") from None
+        raise EvaluationFault("the text contains a lone surrogate, which is not Unicode") from None
 
 
 def steps_per_char(pattern: str) -> int:
-    """Estimate half the number of states of the compiled pattern: `(a|b){100}` has some hundreds."""
-    sizes = [0]  # of the open groups, outermost first
+    """Estimate half the number of states of the compiled pattern: ``(a|b){100}`` has some hundreds."""
+    sizes = [0]  # the sizes of the open groups, outermost first
     last = 1
     at = 0
     while at < len(pattern):

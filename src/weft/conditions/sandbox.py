@@ -1,8 +1,8 @@
-"""Conditions in Python: `def evaluate(output, context)`, run in another process. Off unless enabled.
+"""Conditions in Python, ``def evaluate(output, context)``, run in another process. Rejected unless enabled.
 
 The code runs in the interpreter of pydantic-monty, in a worker process without files, network and modules (except a few
 pure ones), with limits on time and memory. A worker that dies is replaced. Evaluations share no state. A call blocks
-its thread, so it must not be made inside a decision.
+its thread, so a decision must not make it.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import threading
 from typing import Any, Final, NamedTuple
 
 from weft.conditions.budget import EvaluationFault
-from weft.conditions.cel.survey import Path
-from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
+from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
+from weft.conditions.paths import Path
 from weft.extras import require
 
 CODE_CHARS_MAX: Final = 65_536
@@ -27,7 +27,7 @@ _FIRST_LINE_MAX: Final = 200
 _lock = threading.Lock()
 
 
-class _Switch:
+class _Sandbox:
     enabled = False
     pool: Any = None
     pid = 0
@@ -54,19 +54,19 @@ def enable_python_sandbox() -> None:
         MissingExtra: the sandbox is not installed.
     """
     require("sandbox", "A condition in Python")
-    _Switch.enabled = True
+    _Sandbox.enabled = True
 
 
 def is_enabled() -> bool:
     """Return whether the sandbox is enabled."""
-    return _Switch.enabled
+    return _Sandbox.enabled
 
 
 def check_python_source(text: str) -> Code:
-    """Check that the code is Python and defines `evaluate(output, context)`.
+    """Check that the code is Python and defines ``evaluate(output, context)``.
 
     Raises:
-        BadExpression: the code is not Python, too long, or does not define the function.
+        BadExpression: the code is not Python, is too long, or does not define the function.
     """
     if len(text) > CODE_CHARS_MAX:
         raise _bad("too_long", f"the code has {len(text):,} characters; the limit is {CODE_CHARS_MAX:,}.")
@@ -77,17 +77,24 @@ def check_python_source(text: str) -> Code:
         position = sum(map(len, lines[: (error.lineno or 1) - 1])) + (error.offset or 1) - 1
         raise _bad("python", f"{error.msg}.", text, min(position, len(text))) from None
     except (ValueError, MemoryError, RecursionError) as error:
-        raise _bad("python", f"the code cannot be read ({error}).") from None
+        raise _bad("python", f"the code cannot be parsed ({error}).") from None
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == "evaluate":
             names = [arg.arg for arg in node.args.args]
             if len(names) == 2:
                 return Code(text, frozenset({("output",), *_nodes_read(node, names[1])}))
-    raise _bad("python", "the code defines no `evaluate`.", hint="Write `def evaluate(output, context):`.")
+    raise _bad(
+        "python",
+        "the code does not define `evaluate(output, context)`.",
+        hint="Write `def evaluate(output, context):`.",
+    )
 
 
 def _nodes_read(function: ast.FunctionDef, context: str) -> set[Path]:
-    """Return the nodes read by `context["name"]` and `context.get("name", …)`; all if `context` is used otherwise."""
+    """Return the paths of the nodes that ``context["name"]`` and ``context.get("name", …)`` read.
+
+    Any other use of ``context`` may read all nodes.
+    """
     named: set[Path] = set()
     uses = sum(isinstance(node, ast.Name) and node.id == context for node in ast.walk(function))
     for node in ast.walk(function):
@@ -106,7 +113,7 @@ def _nodes_read(function: ast.FunctionDef, context: str) -> set[Path]:
 
 
 def run_code(code: str, output: Any, context: Any, limits: SandboxLimits) -> Any:
-    """Run `evaluate(output, context)` and return its result.
+    """Run ``evaluate(output, context)`` and return its result.
 
     Raises:
         EvaluationFault: the code raised, exceeded its limits, or did something that is not allowed.
@@ -128,19 +135,19 @@ def run_code(code: str, output: Any, context: Any, limits: SandboxLimits) -> Any
                 print_callback=_discard,
             )
     except TimeoutError:
-        raise EvaluationFault("no sandbox was free in time") from None
+        raise EvaluationFault("no sandbox process became free in time") from None
     except monty.MontyError as error:
         raise _fault(error, limits) from None
 
 
 def _fault(error: Exception, limits: SandboxLimits) -> EvaluationFault:
     lines = str(error).splitlines() or [type(error).__name__]
-    said = cut(lines[-1] if lines[0].startswith("Traceback") else lines[0], _FIRST_LINE_MAX)
-    if said.startswith("TimeoutError") or getattr(error, "timed_out", False):
+    message = shorten(lines[-1] if lines[0].startswith("Traceback") else lines[0], _FIRST_LINE_MAX)
+    if message.startswith("TimeoutError") or getattr(error, "timed_out", False):
         return EvaluationFault(f"the code took longer than {limits.time_ms} ms")
-    if said.startswith("MemoryError"):
+    if message.startswith("MemoryError"):
         return EvaluationFault(f"the code needed more than {limits.memory_mb} MB")
-    return EvaluationFault(f"the code failed: {said.rstrip('.')}")
+    return EvaluationFault(f"the code failed: {message.rstrip('.')}")
 
 
 def _discard(_stream: str, _text: str) -> None:
@@ -151,12 +158,12 @@ def _pool() -> Any:
     """Return the workers of this process.
 
     Raises:
-        EvaluationFault: this process was forked after the workers were started, so they would never answer here.
+        EvaluationFault: this process was forked after the workers were started, so they would never reply.
     """
-    if _Switch.pid not in (0, os.getpid()):
-        raise EvaluationFault("the sandbox does not survive a fork", hint="Start processes with spawn.")
+    if _Sandbox.pid not in (0, os.getpid()):
+        raise EvaluationFault("the sandbox does not work in a forked process", hint="Start processes with spawn.")
     with _lock:
-        if _Switch.pool is None:
+        if _Sandbox.pool is None:
             import pydantic_monty as monty  # noqa: PLC0415  # an extra
 
             pool = monty.Monty(
@@ -165,15 +172,15 @@ def _pool() -> Any:
                 request_timeout=TIME_MS_MAX / 1000 + _GRACE_S,
                 max_checkouts_per_worker=1_000,
             )
-            _Switch.pool, _Switch.pid = pool.__enter__(), os.getpid()
+            _Sandbox.pool, _Sandbox.pid = pool.__enter__(), os.getpid()
             atexit.register(_close)
-        return _Switch.pool
+        return _Sandbox.pool
 
 
 def _close() -> None:
-    if _Switch.pid == os.getpid():
-        _Switch.pool.__exit__(None, None, None)
+    if _Sandbox.pid == os.getpid():
+        _Sandbox.pool.__exit__(None, None, None)
 
 
 def _bad(code: str, message: str, text: str = "", position: int | None = None, hint: str = "") -> BadExpression:
-    return refusal([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])
+    return bad_expression([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])

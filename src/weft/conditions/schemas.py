@@ -1,7 +1,7 @@
-"""JSON Schema as a condition: compiled once by jsonschema-rs. Nothing is fetched, and the work is bounded.
+"""JSON Schemas in conditions, compiled once by jsonschema-rs. Nothing is fetched, and validation is bounded.
 
-A schema may refer only to itself. Rejected are chains of references that multiply (each level of
-`anyOf: [{$ref: x}, {$ref: x}]` doubles the work) and patterns that need backtracking.
+A schema may refer only to itself. It is rejected if its references multiply the work (each level of
+``anyOf: [{$ref: x}, {$ref: x}]`` doubles it) or if it has patterns that need backtracking.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from urllib.parse import unquote
 import msgspec
 
 from weft.conditions.budget import Evaluation, EvaluationFault
-from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
+from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
 from weft.conditions.patterns import pattern_options, steps_per_char
 
 PARTS_MAX: Final = 10_000
 DEPTH_MAX: Final = 100
 VALUE_DEPTH_MAX: Final = 200
-_FREE_PARTS: Final = 64
-_DEEP = ("$ref", "$dynamicRef", "uniqueItems")
+_UNMEASURED_PARTS_MAX: Final = 64
+_RECURSIVE = ("$ref", "$dynamicRef", "uniqueItems")
 _DEFINITIONS = ("$defs", "definitions")
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -29,27 +29,32 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 class Schema:
     """A compiled schema."""
 
-    __slots__ = ("_looks_first", "_parts", "_pattern_steps", "_validator", "text")
+    __slots__ = ("_measures", "_parts", "_pattern_steps", "_validator", "text")
 
     def __init__(self, schema: Any, raw: bytes) -> None:
         import jsonschema_rs  # noqa: PLC0415  # heavy, and only some conditions need it
 
-        self.text = cut(raw.decode(errors="replace"))
-        self._parts = _Measure(schema).expanded(schema, 0)
+        self.text = shorten(raw.decode(errors="replace"))
+        self._parts = _PartCounter(schema).expanded(schema, 0)
         self._pattern_steps = sum(steps_per_char(pattern) for pattern in _patterns(schema))
         # Without these keywords, validation goes no deeper than the schema itself. The validator has no depth limit.
-        recursive = any(word in part for part in _dicts(schema) for word in _DEEP)
-        self._looks_first = recursive or self._pattern_steps > 0 or self._parts > _FREE_PARTS
+        recursive = any(word in part for part in _dicts(schema) for word in _RECURSIVE)
+        self._measures = recursive or self._pattern_steps > 0 or self._parts > _UNMEASURED_PARTS_MAX
         try:
             self._validator: Any = jsonschema_rs.validator_for(
-                schema, retriever=_refuse, pattern_options=pattern_options()
+                schema, retriever=_reject_reference, pattern_options=pattern_options()
             )
         except ValueError as error:
-            raise _bad(f"not a schema: {_first_line(error)}.") from None
+            raise _bad(f"the schema is not valid: {_first_line(error)}.") from None
 
-    def fits(self, frame: Evaluation, value: Any) -> bool:
-        """Return whether the value fits."""
-        if self._looks_first:
+    def is_valid(self, frame: Evaluation, value: Any) -> bool:
+        """Return whether a value is valid under the schema.
+
+        Raises:
+            EvaluationFault: the value is not JSON, or is nested too deeply.
+            BudgetExceeded: the value is too big for the remaining steps.
+        """
+        if self._measures:
             nodes, chars = _measure(frame, value)
             frame.charge(nodes * self._parts // 4 + chars * self._pattern_steps)
         try:
@@ -65,11 +70,11 @@ def compile_schema(schema: Any) -> Schema:
         BadExpression: the value is not a schema, refers to other documents, or is too big.
     """
     if not isinstance(schema, Mapping | bool):
-        raise _bad(f"a schema is an object, not a {type(schema).__name__}.")
+        raise _bad(f"a schema must be an object, not a {type(schema).__name__}.")
     try:
         raw = _encode(schema)
     except (TypeError, ValueError, RecursionError) as error:
-        raise _bad(f"a schema is JSON ({_first_line(error)}).") from None
+        raise _bad(f"a schema must be JSON ({_first_line(error)}).") from None
     return _compiled(raw)
 
 
@@ -78,13 +83,13 @@ def _compiled(raw: bytes) -> Schema:
     return Schema(msgspec.json.decode(raw), raw)
 
 
-class _Measure:
+class _PartCounter:
     """Counts the parts of a schema as if each reference were replaced by its target."""
 
     def __init__(self, schema: Any) -> None:
         self.schema = schema
         self.anchors = dict(_anchors(schema))
-        self.known: dict[int, int] = {}
+        self.counted: dict[int, int] = {}
         self.open: set[int] = set()
 
     def expanded(self, part: Any, depth: int) -> int:
@@ -94,16 +99,16 @@ class _Measure:
             return sum(self.expanded(item, depth + 1) for item in part)
         if not isinstance(part, dict):
             return 0
-        if id(part) in self.known:
-            return self.known[id(part)]
+        if id(part) in self.counted:
+            return self.counted[id(part)]
         if id(part) in self.open:  # a recursive schema: the validator remembers which parts it has checked
             return 1
         self.open.add(id(part))
         total = 1 + sum(self._entry(name, value, depth) for name, value in part.items())
         self.open.discard(id(part))
         if total > PARTS_MAX:
-            raise _bad(f"with its references replaced the schema has more than {PARTS_MAX:,} parts.", "too_long")
-        self.known[id(part)] = total
+            raise _bad(f"with its references replaced, the schema has more than {PARTS_MAX:,} parts.", "too_long")
+        self.counted[id(part)] = total
         return total
 
     def _entry(self, name: str, value: Any, depth: int) -> int:
@@ -115,7 +120,7 @@ class _Measure:
 
     def _target(self, ref: str) -> Any:
         if not ref.startswith("#"):
-            raise _bad(f"a schema refers only to itself (`#/$defs/…`), not to `{cut(ref)}`.")
+            raise _bad(f"a schema may refer only to itself (`#/$defs/…`), not to `{shorten(ref)}`.")
         pointer = unquote(ref[1:])
         if not pointer.startswith("/"):
             return self.anchors.get(pointer) if pointer else self.schema
@@ -149,7 +154,7 @@ def _anchors(schema: Any) -> list[tuple[str, Any]]:
     found = []
     for part in _dicts(schema):
         if part is not schema and isinstance(part.get("$id"), str):
-            raise _bad("a schema inside a schema has no `$id` of its own.")
+            raise _bad("a nested schema may not have an `$id`.")
         found += [(part[key], part) for key in ("$anchor", "$dynamicAnchor") if isinstance(part.get(key), str)]
     return found
 
@@ -165,7 +170,7 @@ def _patterns(schema: Any) -> list[str]:
 
 
 def _measure(frame: Evaluation, value: Any) -> tuple[int, int]:
-    """Count the values and characters, level by level, within the remaining steps."""
+    """Count the values and characters in a value, level by level, within the remaining steps."""
     nodes = chars = 0
     level = [value]
     for _ in range(VALUE_DEPTH_MAX):
@@ -186,14 +191,14 @@ def _measure(frame: Evaluation, value: Any) -> tuple[int, int]:
     raise EvaluationFault(f"the value is nested deeper than {VALUE_DEPTH_MAX} levels")
 
 
-def _refuse(uri: str) -> Any:
-    raise ValueError(f"a schema refers only to itself, not to {uri}")
+def _reject_reference(uri: str) -> Any:
+    raise ValueError(f"a schema may refer only to itself, not to {uri}")
 
 
 def _first_line(error: Exception) -> str:
     lines = str(error).splitlines()
-    return cut(lines[0], 160).rstrip(".") if lines else type(error).__name__
+    return shorten(lines[0], 160).rstrip(".") if lines else type(error).__name__
 
 
 def _bad(message: str, code: str = "schema") -> BadExpression:
-    return refusal([ExpressionError(f"expression.{code}", message)])
+    return bad_expression([ExpressionError(f"expression.{code}", message)])

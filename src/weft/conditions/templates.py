@@ -1,7 +1,7 @@
-"""Templates: JSON in which strings are literal except `${CEL}`.
+"""Templates: JSON whose strings are literal, except for ``${CEL}`` expressions.
 
-A string that is exactly one `${…}` keeps the type of its value. Inside a longer text, a value is written as JSON, and a
-string without its quotes. `$${` is a literal `${`. Keys are literal; numbers and booleans are unchanged.
+A string that is exactly one ``${…}`` keeps the type of its value. Inside a longer text, a value becomes its JSON, and
+a string has no quotes. ``$${`` is a literal ``${``. Keys, numbers and booleans are unchanged.
 """
 
 from __future__ import annotations
@@ -11,9 +11,17 @@ from functools import lru_cache
 from typing import Any, Final
 
 from weft.conditions.budget import BudgetExceeded, Evaluation
-from weft.conditions.cel.survey import Path
-from weft.conditions.expressions import CACHED_MAX, Expression, compile_expression, too_much
-from weft.conditions.failures import BadExpression, EvaluationFailed, ExpressionError, cut, join_path, refusal
+from weft.conditions.expressions import CACHED_MAX, Expression, compile_expression
+from weft.conditions.failures import (
+    BadExpression,
+    EvaluationFailed,
+    ExpressionError,
+    bad_expression,
+    join_path,
+    shorten,
+    too_many_steps,
+)
+from weft.conditions.paths import Path
 from weft.core.values import DEPTH_MAX, encode, encode_known
 from weft.errors import WeftError
 
@@ -45,7 +53,7 @@ def compile_template(value: Any) -> Template:
     """Compile a template from any JSON value.
 
     Raises:
-        BadExpression: lists all errors in all expressions; the `path` of each is its location in `value`.
+        BadExpression: lists all errors in all expressions; the ``path`` of each is its location in ``value``.
         BadValue: the value is not JSON.
     """
     if not isinstance(value, str):
@@ -53,7 +61,7 @@ def compile_template(value: Any) -> Template:
     compiler = _Compiler()
     fill = compiler.compile(value, "", 0)
     if compiler.errors:
-        raise refusal(compiler.errors)
+        raise bad_expression(compiler.errors)
     return Template(fill, compiler.expressions)
 
 
@@ -78,7 +86,7 @@ class _Compiler:
         try:
             pieces = _pieces(text)
         except BadExpression as error:
-            self.errors += [found.inside(path) for found in error.errors]
+            self.errors += [each.inside(path) for each in error.errors]
             return lambda _frame: None
         self.expressions += [piece for piece in pieces if isinstance(piece, Expression)]
         if len(pieces) == 1:
@@ -88,10 +96,10 @@ class _Compiler:
 
 @lru_cache(maxsize=CACHED_MAX)
 def _pieces(text: str) -> tuple[str | Expression, ...]:
-    """Split a text into literal and computed pieces."""
+    """Split a text into literal pieces and compiled expressions."""
     if len(text) > CHARS_MAX and "${" in text:
-        said = f"the text has {len(text):,} characters; with `${{…}}` in it the limit is {CHARS_MAX:,}."
-        raise refusal([ExpressionError("expression.too_long", said, None, cut(text))])
+        message = f"the text has {len(text):,} characters; with `${{…}}` in it the limit is {CHARS_MAX:,}."
+        raise bad_expression([ExpressionError("expression.too_long", message, None, shorten(text))])
     pieces: list[str | Expression] = []
     errors: list[ExpressionError] = []
     literal, at = "", 0
@@ -112,7 +120,7 @@ def _pieces(text: str) -> tuple[str | Expression, ...]:
         except BadExpression as error:
             errors += error.errors
     if errors:
-        raise refusal(errors)
+        raise bad_expression(errors)
     literal += text[at:]
     return (*pieces, literal) if literal or not pieces else tuple(pieces)
 
@@ -121,7 +129,7 @@ _ESCAPE = "Write `$${` for a literal `${`."
 
 
 def _closing(text: str, at: int) -> int:
-    """Return the position of the `}` that closes a `${`, skipping those in maps and strings; -1 if there is none."""
+    """Return the position of the ``}`` that closes a ``${``, or -1. Skips those in maps and strings."""
     depth = 0
     while at < len(text):
         char = text[at]
@@ -139,7 +147,7 @@ def _closing(text: str, at: int) -> int:
 
 
 def _string_end(text: str, start: int) -> int:
-    """Return the end of a CEL string, which may be raw (no escapes) or have three quotes."""
+    """Return the position after a CEL string, which may be raw (without escapes) or triple-quoted."""
     quote = text[start] * 3 if text.startswith(text[start] * 3, start) else text[start]
     raw = start > 0 and text[start - 1] in "rR"
     at = start + len(quote)
@@ -161,12 +169,12 @@ def _fill_one(piece: str | Expression) -> Fill:
 
 def _fill_text(text: str, pieces: tuple[str | Expression, ...]) -> Fill:
     def fill(frame: Evaluation) -> str:
-        made = [piece if isinstance(piece, str) else _as_text(piece, piece.evaluate_in(frame)) for piece in pieces]
+        texts = [piece if isinstance(piece, str) else _as_text(piece, piece.evaluate_in(frame)) for piece in pieces]
         try:
-            frame.charge(sum(map(len, made)) >> 4)
+            frame.charge(sum(map(len, texts)) >> 4)
         except BudgetExceeded:
-            raise too_much(text, frame.bindings, _paths(pieces)) from None
-        return "".join(made)
+            raise too_many_steps(text, frame.bindings, _paths(pieces)) from None
+        return "".join(texts)
 
     return fill
 
@@ -179,7 +187,7 @@ def _as_text(piece: Expression, value: Any) -> str:
     if isinstance(value, str):
         return value
     try:
-        return encode(value, what=f"`{cut(piece.text)}` gives").decode()
+        return encode(value, what=f"`{shorten(piece.text)}` yields").decode()
     except WeftError as error:
         raise EvaluationFailed(error.message, expression=piece.text, hint=error.hint) from None
 

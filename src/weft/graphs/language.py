@@ -15,7 +15,7 @@ from weft.conditions import (
     compile_expression,
     compile_template,
 )
-from weft.conditions.failures import cut
+from weft.conditions.failures import shorten
 from weft.core.findings import At
 from weft.core.graph.language import Fault, Unreadable
 from weft.errors import WeftError
@@ -81,9 +81,9 @@ def _looks(attempt: Callable[[], Condition | Expression | Template]) -> Looks:
 def _fault(found: Any) -> Fault:
     where = ""
     if found.position is not None:
-        where = f" (at character {found.position + 1} of `{cut(found.text)}`)"
+        where = f" (at character {found.position + 1} of `{shorten(found.text)}`)"
     elif found.text:
-        where = f" (in `{cut(found.text)}`)"
+        where = f" (in `{shorten(found.text)}`)"
     return Fault(found.code, f"{found.message}{where}", _place(found.path), found.hint)
 
 

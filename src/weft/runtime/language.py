@@ -38,7 +38,7 @@ class HostLanguage:
     def condition(self, source: Any, bindings: Mapping[str, Any]) -> tuple[bool, dict[str, Any]]:
         """Return whether a condition is true, and the values it read. Raises MissingInputs, EvaluationFailed."""
         condition = self._condition(source)
-        if condition.needs_shell:
+        if condition.needs_sandbox:
             holds, seen = self._answered(Predicate(CONDITION, _canonical(source).decode(), _canonical(bindings)))
             return bool(holds), seen
         verdict = condition.evaluate(bindings)

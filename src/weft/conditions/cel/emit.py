@@ -1,7 +1,7 @@
 """Compile a syntax tree to closures: each node becomes a function of the evaluation.
 
-This happens once per expression. Everything that does not depend on values is resolved here: paths, functions, the
-slots of local variables, and the cost of each round of a loop.
+This happens once per expression. What does not depend on values is resolved here: paths, functions, the slots of
+local variables, and the cost of each round of a loop.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 from weft.conditions.budget import FAULT_STEPS, BudgetExceeded, Evaluation, EvaluationFault
 from weft.conditions.cel.functions import FUNCTIONS, METHODS
 from weft.conditions.cel.operators import BINARY, UNARY, divide_exactly, index_optional
-from weft.conditions.cel.survey import Path, fixed_path, function_name, is_function
+from weft.conditions.cel.reads import fixed_path, function_name, is_function
 from weft.conditions.cel.tree import BindNode, CallNode, ConstNode, IdentNode, ListNode, LoopNode, MapNode, SelectNode
-from weft.conditions.cel.values import MISSING, NONE, TYPES, Optional, kind
-from weft.conditions.seen import path_text
+from weft.conditions.cel.values import MISSING, NONE, TYPES, Optional, cel_type
+from weft.conditions.paths import Path, path_text
 
 Run = Callable[[Evaluation], Any]
 _FIELDS_SHOWN = 8
@@ -23,7 +23,7 @@ _ROUND_STEPS = 2
 
 
 class Emitter:
-    """Compiles one expression. `slots` is the number of local variables that the expression needs."""
+    """Compiles one expression. ``slots`` is the number of local variables that the expression needs."""
 
     def __init__(self, *, exact_division: bool = False) -> None:
         self.exact_division = exact_division
@@ -38,7 +38,7 @@ class Emitter:
             case IdentNode(name=name) if name in scope:
                 return scope[name]
             case IdentNode() | SelectNode() | CallNode(target=None, function="_[_]") if (
-                path := plain_path(node, scope)
+                path := bound_path(node, scope)
             ) is not None:
                 return read_path(path)
             case IdentNode(name=name):
@@ -55,7 +55,7 @@ class Emitter:
                 return self._loop(node, scope)
             case BindNode():
                 return self._bind(node, scope)
-        raise AssertionError(f"unexpected node {type(node).__name__} after the survey")
+        raise AssertionError(f"unexpected node {type(node).__name__} after the check")
 
     def _call(self, node: CallNode, scope: Mapping[str, Run]) -> Run:
         names = frozenset(scope)
@@ -85,7 +85,7 @@ class Emitter:
         slot = self._slot()
         inner = {**scope, node.var: _element(slot)}
         before = self.nodes
-        test = None if node.test is None else _asking(node.kind, self.emit(node.test, inner))
+        test = None if node.test is None else _bool_test(node.kind, self.emit(node.test, inner))
         value = inner[node.var] if node.value is None else self.emit(node.value, inner)
         place = (slot, _ROUND_STEPS + self.nodes - before)
         if test is None:
@@ -107,17 +107,20 @@ class Emitter:
         return self.slots - 1
 
 
-def plain_path(node: Any, scope: Mapping[str, Run]) -> Path | None:
-    """Return the path that a node reads if it consists of fields only: no `has`, `.?`, type or local variable."""
+def bound_path(node: Any, scope: Mapping[str, Run]) -> Path | None:
+    """Return the path that a node reads if it has a bound name and fields only, else None.
+
+    ``has``, ``.?``, types and local variables are not part of such a path.
+    """
     path = fixed_path(node, frozenset(scope))
     if path is None or (len(path) == 1 and path[0] in TYPES):
         return None
-    probe = node
-    while not isinstance(probe, IdentNode):
-        if isinstance(probe, SelectNode) and not probe.tests:
-            probe = probe.operand
-        elif isinstance(probe, CallNode) and probe.function == "_[_]":
-            probe = probe.args[0]
+    part = node
+    while not isinstance(part, IdentNode):
+        if isinstance(part, SelectNode) and not part.tests:
+            part = part.operand
+        elif isinstance(part, CallNode) and part.function == "_[_]":
+            part = part.args[0]
         else:
             return None
     return path
@@ -130,7 +133,7 @@ def _text_of(node: Any) -> str:
 
 
 def read_path(path: Path) -> Run:
-    """Read a path of fields from the bound names."""
+    """Compile a path of fields, starting at a bound name."""
     root, *fields = path
 
     def run(frame: Evaluation) -> Any:
@@ -140,13 +143,13 @@ def read_path(path: Path) -> Run:
             for field in fields:
                 value = value[field]
         except (KeyError, TypeError, IndexError):
-            raise _nowhere(frame.bindings, path) from None
+            raise _path_fault(frame.bindings, path) from None
         return value
 
     return run
 
 
-def _nowhere(bindings: Mapping[str, Any], path: Path) -> EvaluationFault:
+def _path_fault(bindings: Mapping[str, Any], path: Path) -> EvaluationFault:
     value: Any = bindings
     for at, field in enumerate(path):
         try:
@@ -165,10 +168,10 @@ def _no_field(value: Any, field: str, owner: str, text: str) -> EvaluationFault:
     if isinstance(value, Mapping):
         hint = _fields(value)
         return EvaluationFault(
-            f"`{owner}` has no field `{field}`" if owner else f"no field `{field}`", path=text, hint=hint
+            f"`{owner}` has no field `{field}`" if owner else f"the value has no field `{field}`", path=text, hint=hint
         )
-    said = f"`{owner}` is {kind(value)}" if owner else f"it is {kind(value)}"
-    return EvaluationFault(f"{said}, so it has no field `{field}`", path=text)
+    subject = f"`{owner}`" if owner else "the value"
+    return EvaluationFault(f"{subject} is {cel_type(value)}, so it has no field `{field}`", path=text)
 
 
 def _fields(value: Mapping[str, Any]) -> str:
@@ -179,17 +182,17 @@ def _fields(value: Mapping[str, Any]) -> str:
 
 
 def _type_or_name(name: str) -> Run:
-    """Return the value bound to a name such as `string` or `map`, else the type with this name."""
+    """Compile a name like ``string`` or ``map``: the value bound to it, or else the type."""
     return lambda frame: frame.bindings.get(name, TYPES[name])
 
 
 def _element(slot: int) -> Run:
-    """Read the variable of a loop."""
+    """Compile the variable of a loop."""
     return lambda frame: frame.slots[slot]
 
 
 def _bound(slot: int) -> Run:
-    """Read a variable of `cel.bind`. Raises the fault if its value could not be evaluated."""
+    """Compile a variable of ``cel.bind``. Reading it raises the fault that evaluating its value raised."""
 
     def run(frame: Evaluation) -> Any:
         value = frame.slots[slot]
@@ -257,7 +260,7 @@ def _apply(run: Callable[..., Any], args: list[Run], where: str) -> Run:
 
 
 def _logic(terms: list[Run], *, settles: bool) -> Run:
-    """Compile `||` and `&&`. A fault in one term is ignored if another term decides the result."""
+    """Compile ``||`` and ``&&``. A fault in one term is ignored if another term decides the result."""
     sign = "||" if settles else "&&"
 
     def run(frame: Evaluation) -> bool:
@@ -268,7 +271,7 @@ def _logic(terms: list[Run], *, settles: bool) -> Run:
                 if value is settles:
                     return settles
                 if type(value) is not bool:
-                    fault = fault or EvaluationFault(f"`{sign}` takes bools, not {kind(value)}")
+                    fault = fault or EvaluationFault(f"`{sign}` takes bools, not {cel_type(value)}")
             except EvaluationFault as raised:
                 frame.charge(FAULT_STEPS)
                 fault = fault or raised
@@ -283,14 +286,14 @@ def _choice(condition: Run, taken: Run, other: Run) -> Run:
     def run(frame: Evaluation) -> Any:
         value = condition(frame)
         if type(value) is not bool:
-            raise EvaluationFault(f"`? :` takes a bool, not {kind(value)}")
+            raise EvaluationFault(f"`? :` takes a bool, not {cel_type(value)}")
         return taken(frame) if value else other(frame)
 
     return run
 
 
 def _otherwise(held: Run, other: Run, run: Callable[..., Any]) -> Run:
-    """Compile `or` and `orValue`: the other value is evaluated only if the first is missing."""
+    """Compile ``or`` and ``orValue``, which evaluate the other value only if the first is missing."""
 
     def choose(frame: Evaluation) -> Any:
         value = held(frame)
@@ -304,40 +307,40 @@ def _list(items: list[Run], optional: frozenset[int]) -> Run:
         return lambda frame: [item(frame) for item in items]
 
     def run(frame: Evaluation) -> list[Any]:
-        made = []
+        elements = []
         for at, item in enumerate(items):
             value = item(frame)
             if at in optional:
-                value = _held(value)
+                value = _unwrap(value)
             if value is not MISSING:
-                made.append(value)
-        return made
+                elements.append(value)
+        return elements
 
     return run
 
 
 def _map(entries: list[tuple[Run, Run, bool]]) -> Run:
     def run(frame: Evaluation) -> dict[str, Any]:
-        made: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for key_of, value_of, may_miss in entries:
             key, value = key_of(frame), value_of(frame)
             if type(key) is not str:
-                raise EvaluationFault(f"the keys of a map are strings, not {kind(key)}")
-            if key in made:
+                raise EvaluationFault(f"the keys of a map are strings, not {cel_type(key)}")
+            if key in fields:
                 raise EvaluationFault(f"the map has the key `{key[:40]}` twice")
             if may_miss:
-                value = _held(value)
+                value = _unwrap(value)
             if value is not MISSING:
-                made[key] = value
-        return made
+                fields[key] = value
+        return fields
 
     return run
 
 
-def _held(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     if type(value) is Optional:
         return value.value
-    raise EvaluationFault(f"`?` takes an optional value like `a.?b`, not {kind(value)}")
+    raise EvaluationFault(f"`?` takes an optional value like `a.?b`, not {cel_type(value)}")
 
 
 def _bind(slot: int, value: Run, body: Run) -> Run:
@@ -358,22 +361,22 @@ def _elements(frame: Evaluation, source: Run) -> list[Any]:
     if isinstance(value, Mapping):
         frame.charge(len(value) >> 2)
         return list(value)
-    raise EvaluationFault(f"a loop takes a list or a map, not {kind(value)}")
+    raise EvaluationFault(f"a loop takes a list or a map, not {cel_type(value)}")
 
 
-def _asking(name: str, test: Run) -> Run:
-    """Compile the test of a loop, which must be a bool."""
+def _bool_test(name: str, test: Run) -> Run:
+    """Compile the test of a loop, which must yield a bool."""
 
     def run(frame: Evaluation) -> Any:
         value = test(frame)
         if type(value) is not bool:
-            raise EvaluationFault(f"`{name}` takes a bool, not {kind(value)}")
+            raise EvaluationFault(f"`{name}` takes a bool, not {cel_type(value)}")
         return value
 
     return run
 
 
-# The slot of a loop's variable, and the cost of each round.
+# The slot of a loop's variable, and the steps that each round costs.
 _Place = tuple[int, int]
 
 
@@ -381,32 +384,32 @@ def _map_all(source: Run, place: _Place, value: Run) -> Run:
     slot, steps = place
 
     def run(frame: Evaluation) -> list[Any]:
-        made: list[Any] = []
+        results: list[Any] = []
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise BudgetExceeded
             frame.slots[slot] = item
-            made.append(value(frame))
-        return made
+            results.append(value(frame))
+        return results
 
     return run
 
 
 def _map_some(source: Run, place: _Place, test: Run, value: Run) -> Run:
-    """Compile `filter`, and `map` with a test."""
+    """Compile ``filter``, and ``map`` with a test."""
     slot, steps = place
 
     def run(frame: Evaluation) -> list[Any]:
-        made: list[Any] = []
+        results: list[Any] = []
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
                 raise BudgetExceeded
             frame.slots[slot] = item
             if test(frame):
-                made.append(value(frame))
-        return made
+                results.append(value(frame))
+        return results
 
     return run
 
@@ -428,7 +431,7 @@ def _exists_one(source: Run, place: _Place, test: Run) -> Run:
 
 
 def _quantify(source: Run, place: _Place, test: Run, *, settles: bool) -> Run:
-    """Compile `exists` and `all`. A fault is kept, because a later element may decide the result."""
+    """Compile ``exists`` and ``all``. A fault is raised at the end, unless a later element decides the result."""
     slot, steps = place
 
     def run(frame: Evaluation) -> bool:

@@ -1,7 +1,7 @@
 """The functions of CEL: the standard ones, and the extensions for strings, numbers and optional values.
 
-A function takes the evaluation and its arguments; a method takes its target first. `FUNCTIONS` and `METHODS` say how
-many arguments each takes. The survey reads the same tables.
+A function takes the evaluation and its arguments; a method takes its target first. ``FUNCTIONS`` and ``METHODS`` say
+how many arguments each takes; ``reads.py`` checks calls against them.
 """
 
 from __future__ import annotations
@@ -22,52 +22,52 @@ from weft.conditions.cel.values import (
     TYPES,
     Optional,
     TypeName,
+    cel_type,
     duration_text,
-    kind,
     timestamp_text,
 )
 from weft.conditions.patterns import matches
 
-_ANY_NUMBER = 99
+_UNLIMITED = 99
 
 
 class CelFunction(NamedTuple):
     """A function and how many arguments it takes, not counting the target."""
 
     run: Callable[..., Any]
-    least: int
-    most: int
+    arguments_min: int
+    arguments_max: int
 
 
 def _text(value: Any, what: str) -> str:
     if type(value) is str:
         return value
-    raise EvaluationFault(f"`{what}` takes a string, not {kind(value)}")
+    raise EvaluationFault(f"`{what}` takes a string, not {cel_type(value)}")
 
 
-def _whole(value: Any, what: str) -> int:
+def _integer(value: Any, what: str) -> int:
     if type(value) is int:
         return value
-    raise EvaluationFault(f"`{what}` takes an int, not {kind(value)}")
+    raise EvaluationFault(f"`{what}` takes an int, not {cel_type(value)}")
 
 
 def _number(value: Any, what: str) -> Any:
     if type(value) in (int, float):
         return value
-    raise EvaluationFault(f"`{what}` takes a number, not {kind(value)}")
+    raise EvaluationFault(f"`{what}` takes a number, not {cel_type(value)}")
 
 
-# Any value
+# Values of any type
 
 
 def _size(_frame: Evaluation, value: Any) -> int:
     if type(value) in (str, list) or isinstance(value, Mapping):
         return len(value)
-    raise EvaluationFault(f"`size` takes a string, a list or a map, not {kind(value)}")
+    raise EvaluationFault(f"`size` takes a string, a list or a map, not {cel_type(value)}")
 
 
 def _type(_frame: Evaluation, value: Any) -> TypeName:
-    name = kind(value)
+    name = cel_type(value)
     return TYPES.get("null_type" if name == "null" else name, TYPES["map"])
 
 
@@ -82,7 +82,7 @@ def _int(_frame: Evaluation, value: Any) -> int:
                 return int(value)
         case datetime():
             return math.floor(value.timestamp())
-    raise EvaluationFault(f"{_shown(value)} is not an int")
+    raise EvaluationFault(f"{_describe(value)} is not an int")
 
 
 def _double(_frame: Evaluation, value: Any) -> float:
@@ -94,7 +94,7 @@ def _double(_frame: Evaluation, value: Any) -> float:
         else:
             if math.isfinite(number) and (type(value) is not str or "_" not in value):
                 return number
-    raise EvaluationFault(f"{_shown(value)} is not a double")
+    raise EvaluationFault(f"{_describe(value)} is not a double")
 
 
 def _string(_frame: Evaluation, value: Any) -> str:
@@ -109,7 +109,7 @@ def _string(_frame: Evaluation, value: Any) -> str:
             return timestamp_text(value)
         case timedelta():
             return duration_text(value)
-    raise EvaluationFault(f"`string` does not take {kind(value)}")
+    raise EvaluationFault(f"`string` does not take {cel_type(value)}")
 
 
 def _bool(_frame: Evaluation, value: Any) -> bool:
@@ -119,14 +119,14 @@ def _bool(_frame: Evaluation, value: Any) -> bool:
         return True
     if value in ("false", "False", "FALSE", "f", "0"):
         return False
-    raise EvaluationFault(f"{_shown(value)} is not a bool")
+    raise EvaluationFault(f"{_describe(value)} is not a bool")
 
 
-def _shown(value: Any) -> str:
-    return f'"{value[:40]}"' if type(value) is str else kind(value)
+def _describe(value: Any) -> str:
+    return f'"{value[:40]}"' if type(value) is str else cel_type(value)
 
 
-# Strings. Positions count characters. Reading and making text costs steps.
+# Strings. Positions count characters. Functions charge for the text that they read or make.
 
 
 def _search(name: str, find: Callable[[str, str], bool]) -> Callable[..., bool]:
@@ -141,7 +141,7 @@ def _matches(frame: Evaluation, text: Any, pattern: Any) -> bool:
     return matches(frame, _text(text, "matches"), _text(pattern, "matches"))
 
 
-def _changed(name: str, change: Callable[[str], str]) -> Callable[..., str]:
+def _text_change(name: str, change: Callable[[str], str]) -> Callable[..., str]:
     def run(frame: Evaluation, text: Any) -> str:
         frame.charge(len(_text(text, name)))
         return change(text)
@@ -154,21 +154,21 @@ def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _char_at(_frame: Evaluation, text: Any, at: Any) -> str:
-    if 0 <= _whole(at, "charAt") <= len(_text(text, "charAt")):
+    if 0 <= _integer(at, "charAt") <= len(_text(text, "charAt")):
         return str(text[at : at + 1])
     raise EvaluationFault(f"the string has {len(text)} characters; there is no position {at}")
 
 
 def _index_of(frame: Evaluation, text: Any, part: Any, start: Any = 0) -> int:
     frame.charge(len(_text(text, "indexOf")) >> 2)
-    if 0 <= _whole(start, "indexOf") <= len(text):
+    if 0 <= _integer(start, "indexOf") <= len(text):
         return text.find(_text(part, "indexOf"), start)  # type: ignore[no-any-return]
     raise EvaluationFault(f"the string has {len(text)} characters; there is no position {start}")
 
 
 def _last_index_of(frame: Evaluation, text: Any, part: Any, start: Any = None) -> int:
     frame.charge(len(_text(text, "lastIndexOf")) >> 2)
-    at = len(text) if start is None else _whole(start, "lastIndexOf")
+    at = len(text) if start is None else _integer(start, "lastIndexOf")
     if 0 <= at <= len(text):
         return text.rfind(_text(part, "lastIndexOf"), 0, at + len(part))  # type: ignore[no-any-return]
     raise EvaluationFault(f"the string has {len(text)} characters; there is no position {at}")
@@ -176,22 +176,22 @@ def _last_index_of(frame: Evaluation, text: Any, part: Any, start: Any = None) -
 
 def _substring(frame: Evaluation, text: Any, start: Any, end: Any = None) -> str:
     frame.charge(len(_text(text, "substring")) >> 4)
-    stop = len(text) if end is None else _whole(end, "substring")
-    if 0 <= _whole(start, "substring") <= stop <= len(text):
+    stop = len(text) if end is None else _integer(end, "substring")
+    if 0 <= _integer(start, "substring") <= stop <= len(text):
         return str(text[start:stop])
     raise EvaluationFault(f"the string has {len(text)} characters; there is no part from {start} to {stop}")
 
 
 def _replace(frame: Evaluation, text: Any, old: Any, new: Any, times: Any = -1) -> str:
     length, added = len(_text(text, "replace")), len(_text(new, "replace"))
-    found = text.count(_text(old, "replace"))
-    frame.charge((length + found * added) >> 4)
-    return str(text.replace(old, new, _whole(times, "replace")))
+    count = text.count(_text(old, "replace"))
+    frame.charge((length + count * added) >> 4)
+    return str(text.replace(old, new, _integer(times, "replace")))
 
 
 def _split(frame: Evaluation, text: Any, separator: Any, times: Any = -1) -> list[str]:
     frame.charge(len(_text(text, "split")))
-    most = _whole(times, "split")
+    most = _integer(times, "split")
     if most == 0:
         return []
     if not _text(separator, "split"):
@@ -202,7 +202,7 @@ def _split(frame: Evaluation, text: Any, separator: Any, times: Any = -1) -> lis
 
 def _join(frame: Evaluation, parts: Any, separator: Any = "") -> str:
     if type(parts) is not list:
-        raise EvaluationFault(f"`join` takes a list of strings, not {kind(parts)}")
+        raise EvaluationFault(f"`join` takes a list of strings, not {cel_type(parts)}")
     frame.charge(len(parts))
     total = sum(len(_text(part, "join")) for part in parts) + len(parts) * len(_text(separator, "join"))
     frame.charge(total >> 4)
@@ -216,7 +216,7 @@ def _extreme(name: str, wins: Callable[[Evaluation, Any, Any], bool]) -> Callabl
     def run(frame: Evaluation, *values: Any) -> Any:
         numbers = values[0] if len(values) == 1 and type(values[0]) is list else values
         if not numbers:
-            raise EvaluationFault(f"`{name}` of an empty list")
+            raise EvaluationFault(f"`{name}` takes at least one number")
         frame.charge(len(numbers))
         best = _number(numbers[0], name)
         for number in numbers:
@@ -250,14 +250,14 @@ def _sign(value: float) -> float:
 # Optional values
 
 
-def _held(value: Any, what: str) -> Optional:
+def _optional(value: Any, what: str) -> Optional:
     if type(value) is Optional:
         return value
-    raise EvaluationFault(f"`{what}` belongs to optional values like `a.?b`, not to {kind(value)}")
+    raise EvaluationFault(f"`{what}` takes an optional value like `a.?b`, not {cel_type(value)}")
 
 
 def _value(_frame: Evaluation, optional: Any) -> Any:
-    if _held(optional, "value") is NONE:
+    if _optional(optional, "value") is NONE:
         raise EvaluationFault("the optional value is missing")
     return optional.value
 
@@ -277,8 +277,8 @@ FUNCTIONS: dict[str, CelFunction] = {
     "timestamp": CelFunction(times.timestamp, 1, 1),
     "duration": CelFunction(times.duration, 1, 1),
     "matches": CelFunction(_matches, 2, 2),
-    "math.greatest": CelFunction(_extreme("math.greatest", greater), 1, _ANY_NUMBER),
-    "math.least": CelFunction(_extreme("math.least", less), 1, _ANY_NUMBER),
+    "math.greatest": CelFunction(_extreme("math.greatest", greater), 1, _UNLIMITED),
+    "math.least": CelFunction(_extreme("math.least", less), 1, _UNLIMITED),
     "math.ceil": CelFunction(_numeric("math.ceil", lambda x: type(x)(math.ceil(x))), 1, 1),
     "math.floor": CelFunction(_numeric("math.floor", lambda x: type(x)(math.floor(x))), 1, 1),
     "math.round": CelFunction(_numeric("math.round", lambda x: type(x)(_round(x)) if type(x) is float else x), 1, 1),
@@ -297,10 +297,10 @@ METHODS: dict[str, CelFunction] = {
     "startsWith": CelFunction(_search("startsWith", str.startswith), 1, 1),
     "endsWith": CelFunction(_search("endsWith", str.endswith), 1, 1),
     "matches": CelFunction(_matches, 1, 1),
-    "lowerAscii": CelFunction(_changed("lowerAscii", _ascii(str.lower)), 0, 0),
-    "upperAscii": CelFunction(_changed("upperAscii", _ascii(str.upper)), 0, 0),
-    "trim": CelFunction(_changed("trim", str.strip), 0, 0),
-    "reverse": CelFunction(_changed("reverse", lambda text: text[::-1]), 0, 0),
+    "lowerAscii": CelFunction(_text_change("lowerAscii", _ascii(str.lower)), 0, 0),
+    "upperAscii": CelFunction(_text_change("upperAscii", _ascii(str.upper)), 0, 0),
+    "trim": CelFunction(_text_change("trim", str.strip), 0, 0),
+    "reverse": CelFunction(_text_change("reverse", lambda text: text[::-1]), 0, 0),
     "charAt": CelFunction(_char_at, 1, 1),
     "indexOf": CelFunction(_index_of, 1, 2),
     "lastIndexOf": CelFunction(_last_index_of, 1, 2),
@@ -309,9 +309,9 @@ METHODS: dict[str, CelFunction] = {
     "split": CelFunction(_split, 1, 2),
     "join": CelFunction(_join, 0, 1),
     "format": CelFunction(format_text, 1, 1),
-    "hasValue": CelFunction(lambda _frame, held: _held(held, "hasValue") is not NONE, 0, 0),
+    "hasValue": CelFunction(lambda _frame, held: _optional(held, "hasValue") is not NONE, 0, 0),
     "value": CelFunction(_value, 0, 0),
-    "or": CelFunction(lambda _f, held, other: _held(other, "or") if _held(held, "or") is NONE else held, 1, 1),
-    "orValue": CelFunction(lambda _f, held, other: other if _held(held, "orValue") is NONE else held.value, 1, 1),
+    "or": CelFunction(lambda _f, held, other: _optional(other, "or") if _optional(held, "or") is NONE else held, 1, 1),
+    "orValue": CelFunction(lambda _f, held, other: other if _optional(held, "orValue") is NONE else held.value, 1, 1),
     **{name: CelFunction(getter, 0, 1) for name, getter in times.GETTERS.items()},
 }

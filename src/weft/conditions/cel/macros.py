@@ -1,7 +1,7 @@
-"""Macros: `has`, loops over a list or map, and `cel.bind`.
+"""The macros of CEL: ``has``, loops over a list or map, and ``cel.bind``.
 
-A macro takes the target, its own name, the arguments and the position. It returns a node, or None for a
-wrong number of arguments: the survey then reports the right form.
+A macro takes the target, its own name, the arguments and the position. It returns a node, or None if the number of
+arguments is wrong. In that case, ``reads.py`` reports how the macro is written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The operators of CEL on JSON: equality across all types, order within one, arithmetic with checked results."""
+"""The operators of CEL on JSON. Any two values can be equal; ordering and arithmetic check types and results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from weft.conditions.budget import DEPTH_MAX, Evaluation, EvaluationFault
-from weft.conditions.cel.values import INT_MAX, INT_MIN, NONE, Optional, kind
+from weft.conditions.cel.values import INT_MAX, INT_MIN, NONE, Optional, cel_type
 
 _NUMBERS = frozenset({int, float})
 _ORDERED = frozenset({str, bool, datetime, timedelta})
@@ -50,7 +50,7 @@ def _ordering(sign: str, test: Callable[[Any, Any], bool]) -> Callable[[Evaluati
             frame.charge(len(a) >> 6)
         if (left in _NUMBERS and right in _NUMBERS) or (left is right and left in _ORDERED):
             return test(a, b)
-        raise EvaluationFault(f"`{sign}` cannot compare {kind(a)} with {kind(b)}")
+        raise EvaluationFault(f"`{sign}` cannot compare {cel_type(a)} with {cel_type(b)}")
 
     return compare
 
@@ -62,15 +62,15 @@ greater_or_same = _ordering(">=", lambda a, b: a >= b)
 
 
 def contained(frame: Evaluation, a: Any, b: Any) -> bool:
-    """Evaluate `a in b`: an element of a list, or a key of a map."""
+    """Evaluate ``a in b``: whether ``a`` is an element of a list or a key of a map."""
     if type(b) is list:
         frame.charge(len(b))
         return any(same(frame, a, part) for part in b)
     if isinstance(b, Mapping):
         if type(a) not in (str, int, float, bool):
-            raise EvaluationFault(f"the keys of a map are strings, not {kind(a)}")
+            raise EvaluationFault(f"the keys of a map are strings, not {cel_type(a)}")
         return type(a) is str and a in b
-    raise EvaluationFault(f"`in` looks into a list or a map, not into {kind(b)}")
+    raise EvaluationFault(f"`in` takes a list or a map, not {cel_type(b)}")
 
 
 def _add(frame: Evaluation, a: Any, b: Any) -> Any:
@@ -84,8 +84,8 @@ def _add(frame: Evaluation, a: Any, b: Any) -> Any:
         frame.charge((len(a) + len(b)) >> 3)
         return a + b
     if {left, right} in ({datetime, timedelta}, {timedelta}):
-        return _moved(lambda: a + b)
-    raise _misfit("+", a, b)
+        return _shift_time(lambda: a + b)
+    raise _wrong_types("+", a, b)
 
 
 def _subtract(_frame: Evaluation, a: Any, b: Any) -> Any:
@@ -93,20 +93,20 @@ def _subtract(_frame: Evaluation, a: Any, b: Any) -> Any:
     if left in _NUMBERS and right in _NUMBERS:
         return _checked(a - b)
     if left in (datetime, timedelta) and right in (left, timedelta):
-        return _moved(lambda: a - b)
-    raise _misfit("-", a, b)
+        return _shift_time(lambda: a - b)
+    raise _wrong_types("-", a, b)
 
 
 def _multiply(_frame: Evaluation, a: Any, b: Any) -> Any:
     if type(a) in _NUMBERS and type(b) in _NUMBERS:
         return _checked(_checked(a) * _checked(b))
-    raise _misfit("*", a, b)
+    raise _wrong_types("*", a, b)
 
 
 def _divide(_frame: Evaluation, a: Any, b: Any) -> Any:
-    """Divide. Two integers give an integer, truncated towards zero."""
+    """Divide. For two integers, the result is an integer, truncated towards zero."""
     if type(a) not in _NUMBERS or type(b) not in _NUMBERS:
-        raise _misfit("/", a, b)
+        raise _wrong_types("/", a, b)
     if _checked(b) == 0:
         raise EvaluationFault("division by zero")
     if type(_checked(a)) is int and type(b) is int:
@@ -116,7 +116,7 @@ def _divide(_frame: Evaluation, a: Any, b: Any) -> Any:
 
 
 def divide_exactly(frame: Evaluation, a: Any, b: Any) -> Any:
-    """Divide without truncating: two integers give a double, unless the result is whole."""
+    """Divide without truncating. For two integers, the result is a double unless it is whole."""
     if type(a) is int and type(b) is int and b != 0 and _checked(a) % _checked(b):
         return _quotient(a, b)
     return _divide(frame, a, b)
@@ -132,7 +132,7 @@ def _quotient(a: float, b: float) -> float:
 def _remainder(_frame: Evaluation, a: Any, b: Any) -> int:
     """Return the remainder, with the sign of the dividend."""
     if type(a) is not int or type(b) is not int:
-        raise _misfit("%", a, b)
+        raise _wrong_types("%", a, b)
     if _checked(b) == 0:
         raise EvaluationFault("division by zero")
     rest: int = abs(_checked(a)) % abs(b)
@@ -142,67 +142,67 @@ def _remainder(_frame: Evaluation, a: Any, b: Any) -> int:
 def _negate(_frame: Evaluation, a: Any) -> Any:
     if type(a) in _NUMBERS:
         return _checked(-a)
-    raise EvaluationFault(f"`-` takes a number, not {kind(a)}")
+    raise EvaluationFault(f"`-` takes a number, not {cel_type(a)}")
 
 
 def _invert(_frame: Evaluation, a: Any) -> bool:
     if type(a) is bool:
         return not a
-    raise EvaluationFault(f"`!` takes a bool, not {kind(a)}")
+    raise EvaluationFault(f"`!` takes a bool, not {cel_type(a)}")
 
 
 def index(_frame: Evaluation, a: Any, b: Any) -> Any:
-    """Evaluate `a[b]`: an element of a list, or a field of a map."""
-    found = _item(a, b)
-    if found is NONE:
+    """Evaluate ``a[b]``: the element of a list, or the field of a map."""
+    item = _item(a, b)
+    if item is NONE:
         if type(a) is list:
             raise EvaluationFault(f"the list has {len(a)} elements; there is no [{b}]")
         raise EvaluationFault(f"there is no field `{b}`" if type(b) is str else f"a map has no field {b!r:.40}")
-    return found
+    return item
 
 
 def index_optional(_frame: Evaluation, a: Any, b: Any) -> Optional:
-    """Evaluate `a[?b]` and `a.?b`: a missing element is not a fault."""
+    """Evaluate ``a[?b]`` and ``a.?b``, for which a missing element is not a fault."""
     if type(a) is Optional:
         if a is NONE:
             return NONE
         a = a.value
     if a is None:
         return NONE
-    found = _item(a, b)
-    return NONE if found is NONE else Optional(found)
+    item = _item(a, b)
+    return NONE if item is NONE else Optional(item)
 
 
 def _item(a: Any, b: Any) -> Any:
     if type(a) is list:
         at = int(b) if type(b) is float and b.is_integer() else b
         if type(at) is not int:
-            raise EvaluationFault(f"a list is indexed by int, not by {kind(b)}")
+            raise EvaluationFault(f"a list is indexed by int, not by {cel_type(b)}")
         return a[at] if 0 <= at < len(a) else NONE
     if isinstance(a, Mapping):
         return a.get(b, NONE) if type(b) is str else NONE
-    raise EvaluationFault(f"{kind(a)} has no elements")
+    raise EvaluationFault(f"{cel_type(a)} has no elements")
 
 
 def _checked(number: Any) -> Any:
     if type(number) is int:
         if INT_MIN <= number <= INT_MAX:
             return number
-        raise EvaluationFault("an integer does not fit in 64 bits")
+        raise EvaluationFault("the integer does not fit in 64 bits")
     if math.isfinite(number):
         return number
     raise EvaluationFault("the result is not a finite number")
 
 
-def _moved(move: Callable[[], Any]) -> Any:
+def _shift_time(move: Callable[[], Any]) -> Any:
     try:
         return move()
     except OverflowError:
         raise EvaluationFault("the result is outside the years 1 to 9999") from None
 
 
-def _misfit(sign: str, a: Any, b: Any) -> EvaluationFault:
-    return EvaluationFault(f"`{sign}` does not take {kind(a)} and {kind(b)}")
+def _wrong_types(sign: str, a: Any, b: Any) -> EvaluationFault:
+    return EvaluationFault(f"`{sign}` does not take {cel_type(a)} and {cel_type(b)}")
 
 
 UNARY: dict[str, Callable[..., Any]] = {"-_": _negate, "!_": _invert}

@@ -1,8 +1,8 @@
-"""Parse text to a syntax tree: a precedence-climbing parser for the grammar of CEL.
+"""Parse text to a syntax tree, by precedence climbing.
 
-An accepted expression has at most `CHARS_MAX` characters and a tree of at most `DEPTH_MAX` levels, so the tree can be
-walked recursively. Parsing takes time linear in the length of the text. It stops at the first error, which has a
-position, and a hint if the text looks like another language.
+An accepted expression has at most ``CHARS_MAX`` characters and a tree of at most ``DEPTH_MAX`` levels, so the tree can
+be walked recursively. Parsing takes time linear in the length of the text. It stops at the first error. The error has
+a position, and a hint if the text looks like another language.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NoReturn
 from weft.conditions.cel.macros import FUNCTION_MACROS, METHOD_MACROS, BadMacro
 from weft.conditions.cel.tokens import BadLiteral, number_value, read_tokens, text_value
 from weft.conditions.cel.tree import CallNode, ConstNode, IdentNode, ListNode, MapNode, SelectNode
-from weft.conditions.failures import BadExpression, ExpressionError, cut, refusal
+from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
 
 CHARS_MAX: Final = 10_000
 DEPTH_MAX: Final = 32
@@ -54,23 +54,24 @@ def parse(text: str) -> Any:
     """Parse an expression to its syntax tree.
 
     Raises:
-        BadExpression: the text is not CEL, too long, or nested too deeply.
+        BadExpression: the text is not CEL, is too long, or is nested too deeply.
     """
     if len(text) > CHARS_MAX:
-        raise _bad("too_long", f"the expression has {len(text):,} characters; the limit is {CHARS_MAX:,}.", cut(text))
+        message = f"the expression has {len(text):,} characters; the limit is {CHARS_MAX:,}."
+        raise _bad("too_long", message, shorten(text))
     if not text.strip():
         raise _bad("syntax", "the expression is empty.", text)
     if not text.isascii():
         try:
             text.encode()
         except UnicodeEncodeError as error:
-            said = f"character {error.start + 1} is half of a surrogate pair."
-            raise _bad("syntax", said, cut(ascii(text))) from None
-    return _Parser(text).whole()
+            message = f"character {error.start + 1} is half of a surrogate pair."
+            raise _bad("syntax", message, shorten(ascii(text))) from None
+    return _Parser(text).parse_all()
 
 
 class _Parser:
-    """Reads the tokens from left to right. `height` is the height of the last returned tree."""
+    """Reads the tokens from left to right. ``height`` is that of the tree returned last."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -79,7 +80,7 @@ class _Parser:
         self.nesting = 0
         self.height = 0
 
-    def whole(self) -> Any:
+    def parse_all(self) -> Any:
         node = self.expression()
         if self.kind != "end":
             self.unexpected()
@@ -94,7 +95,7 @@ class _Parser:
         self.advance()
 
     def expression(self) -> Any:
-        """Parse `condition ? a : b`, or an expression without `?`."""
+        """Parse ``condition ? a : b``, or an expression without ``?``."""
         self.nesting += 1
         if self.nesting > DEPTH_MAX + 1:
             self.too_deep(self.at)
@@ -112,7 +113,7 @@ class _Parser:
         return node
 
     def operation(self, least: int) -> Any:
-        """Parse operands and the operators between them that bind at least as tightly as `least`."""
+        """Parse operands and the operators between them that bind at least as tightly as ``least``."""
         left = self.unary()
         while True:
             sign = self.kind
@@ -132,7 +133,7 @@ class _Parser:
             left = CallNode(None, function, tuple(operands), at)
 
     def unary(self) -> Any:
-        """Parse a value with any number of `!` or `-` before it. Two of them cancel out."""
+        """Parse a value with any number of ``!`` or ``-`` before it. Two of them cancel out."""
         sign, start, count = self.kind, self.at, 0
         if sign not in ("!", "-"):
             return self.member()
@@ -153,7 +154,7 @@ class _Parser:
         return CallNode(None, f"{sign}_", (node,), start)
 
     def member(self, sign: str = "", at: int = 0) -> Any:
-        """Parse a value and its suffixes: `.field`, `.?field`, `.method(…)`, `[index]`, `[?index]`."""
+        """Parse a value and its suffixes: ``.field``, ``.?field``, ``.method(…)``, ``[index]``, ``[?index]``."""
         name_at = self.at
         node = self.number(sign, at) if sign or self.kind in _NUMBERS else self.primary()
         while True:
@@ -166,7 +167,7 @@ class _Parser:
                     name = self.text[name_at : self.at].strip()
                     raise _bad(
                         "unsupported",
-                        f"`{cut(name, 40)}{{…}}` makes a protobuf message, which JSON does not have.",
+                        f"`{shorten(name, 40)}{{…}}` makes a protobuf message, which JSON does not have.",
                         self.text,
                         name_at,
                     )
@@ -202,10 +203,10 @@ class _Parser:
         self.grow(max(height, self.height), at)
         macro = METHOD_MACROS.get(name)
         try:
-            made = macro(target, name, args, at) if macro else None
+            node = macro(target, name, args, at) if macro else None
         except BadMacro as error:
             raise _bad(error.code, error.message, self.text, error.at, error.hint) from None
-        return CallNode(target, name, args, at) if made is None else made
+        return CallNode(target, name, args, at) if node is None else node
 
     def indexed(self, node: Any) -> Any:
         at, height = self.at, self.height
@@ -273,10 +274,10 @@ class _Parser:
         self.grow(self.height, at)
         macro = FUNCTION_MACROS.get(name)
         try:
-            made = macro(None, name, args, at) if macro else None
+            node = macro(None, name, args, at) if macro else None
         except BadMacro as error:
             raise _bad(error.code, error.message, self.text, error.at, error.hint) from None
-        return CallNode(None, name, args, at) if made is None else made
+        return CallNode(None, name, args, at) if node is None else node
 
     def arguments(self) -> tuple[Any, ...]:
         self.advance()
@@ -339,17 +340,17 @@ class _Parser:
         self.grow(height, at)
         return MapNode(tuple(entries), at)
 
-    # Errors
+    # Limits and errors
 
     def grow(self, height: int, at: int) -> None:
-        """Set the height after adding a node on top of a tree with this height."""
+        """Set the height after a node was put on top of a tree with this height."""
         if height >= DEPTH_MAX:
             self.too_deep(at)
         self.height = height + 1
 
     def too_deep(self, at: int) -> NoReturn:
-        said = f"the expression is too deeply nested; the limit is {DEPTH_MAX} levels."
-        raise _bad("too_deep", said, self.text, at, "Each bracket, operator and `.field` in a row is a level.")
+        message = f"the expression is nested too deeply; the limit is {DEPTH_MAX} levels."
+        raise _bad("too_deep", message, self.text, at, "Each bracket, operator and `.field` in a row is a level.")
 
     def no_field(self) -> NoReturn:
         if self.kind in ("in", *_CONSTANTS):
@@ -360,15 +361,15 @@ class _Parser:
     def unexpected(self, wanted: str = "", opened: str = "") -> NoReturn:
         """Report the current token, which is not allowed here."""
         if self.kind == "end":
-            said = "the expression ends too early"
-            said += f": `{opened}` is not closed." if opened else f": `{wanted}` is missing." if wanted else "."
-            raise _bad("syntax", said, self.text, len(self.text))
+            message = "the expression ends too early"
+            message += f": `{opened}` is not closed." if opened else f": `{wanted}` is missing." if wanted else "."
+            raise _bad("syntax", message, self.text, len(self.text))
         if self.kind == "bad" and self.word in "'\"":
             raise _bad("syntax", "a string is not closed.", self.text, self.at)
         word = self.word if self.word.isprintable() else ascii(self.word)[1:-1]
         missing = f"`{wanted}` is missing here." if wanted else ""
-        said = f"`{cut(word, 40)}` is unexpected here."
-        raise _bad("syntax", said, self.text, self.at, _hint(self.text, self.at) or missing)
+        message = f"`{shorten(word, 40)}` is unexpected here."
+        raise _bad("syntax", message, self.text, self.at, _hint(self.text, self.at) or missing)
 
 
 def _hint(text: str, position: int) -> str:
@@ -381,4 +382,4 @@ def _hint(text: str, position: int) -> str:
 
 
 def _bad(code: str, message: str, text: str, position: int | None = None, hint: str = "") -> BadExpression:
-    return refusal([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])
+    return bad_expression([ExpressionError(f"expression.{code}", message, position, text, hint=hint)])

@@ -1,4 +1,4 @@
-"""CEL timestamps and durations: parsing and getters. Nothing here reads a clock."""
+"""Timestamps and durations in CEL: conversion from text, and getters for their parts. Pure: no clock is read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from weft.conditions.budget import Evaluation, EvaluationFault
-from weft.conditions.cel.values import kind
+from weft.conditions.cel.values import cel_type
 
 _PIECE = re.compile(r"([0-9]{1,12}(?:\.[0-9]{0,9})?|\.[0-9]{1,9})(ns|us|µs|ms|s|m|h|d|w)")
 _SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -32,7 +32,7 @@ def timestamp(_frame: Evaluation, value: Any) -> datetime:
     except (ValueError, OverflowError, OSError):
         pass
     raise EvaluationFault(
-        f'"{value[:40]}" is not a timestamp' if type(value) is str else f"`timestamp` does not take {kind(value)}",
+        f'"{value[:40]}" is not a timestamp' if type(value) is str else f"`timestamp` does not take {cel_type(value)}",
         hint='Timestamps look like "2026-05-06T07:08:09Z".',
     )
 
@@ -53,14 +53,14 @@ def duration(_frame: Evaluation, value: Any) -> timedelta:
         if text == "0":
             return timedelta()
     raise EvaluationFault(
-        f'"{value[:40]}" is not a duration' if type(value) is str else f"`duration` does not take {kind(value)}",
+        f'"{value[:40]}" is not a duration' if type(value) is str else f"`duration` does not take {cel_type(value)}",
         hint='Durations look like "1h30m".',
     )
 
 
 @lru_cache(maxsize=256)
 def _zone(name: str) -> tzinfo | None:
-    """Return a time zone by offset or name, or None. Results, also None, are cached because a lookup reads files."""
+    """Return the time zone with an offset or name, or None. Cached, because a lookup reads files."""
     try:
         if offset := _OFFSET.fullmatch(name):
             minutes = int(offset[2]) * 60 + int(offset[3])
@@ -71,25 +71,25 @@ def _zone(name: str) -> tzinfo | None:
 
 
 def _getter(name: str, read: Callable[[datetime], int], per_unit: float = 0) -> Callable[..., int]:
-    """Make a getter: a part of a timestamp in a time zone (UTC by default), or a duration in whole units."""
+    """Make a getter for a part of a timestamp in a time zone (by default UTC), or for a duration in whole units."""
 
     def run(frame: Evaluation, value: Any, zone: Any = "UTC") -> int:
         if type(value) is timedelta and per_unit:
             return _part_of_duration(value, name, per_unit)
         if type(value) is not datetime or type(zone) is not str:
             raise EvaluationFault(
-                f"`{name}` takes a timestamp and the name of a time zone, not {kind(value)} and {kind(zone)}"
+                f"`{name}` takes a timestamp and the name of a time zone, not {cel_type(value)} and {cel_type(zone)}"
             )
         misses = _zone.cache_info().misses
-        found = _zone(zone)
+        zone_info = _zone(zone)
         if _zone.cache_info().misses > misses:
             frame.charge(_ZONE_STEPS)
-        if found is None:
+        if zone_info is None:
             raise EvaluationFault(f"there is no time zone `{zone[:60]}`")
         try:
-            return read(value.astimezone(found))
+            return read(value.astimezone(zone_info))
         except OverflowError:
-            raise EvaluationFault("the result is outside the years 1 to 9999") from None
+            raise EvaluationFault("the timestamp is outside the years 1 to 9999") from None
 
     return run
 

@@ -1,7 +1,7 @@
 """Split text into tokens, and convert literals to values.
 
-The first character that begins no token becomes a token of the kind `bad` and ends the list. The grammar accepts no
-`bad` token, so the parser reports it unless an earlier error stops the parser. Every quantifier in the pattern is
+The first character that begins no token becomes a token of the kind ``bad`` and ends the list. The grammar accepts no
+``bad`` token, so the parser reports it unless an earlier error stops the parser. Every quantifier in the pattern is
 possessive, so reading takes time linear in the length of the text.
 """
 
@@ -44,7 +44,7 @@ _DIGITS_MAX: Final = 400
 
 
 class BadLiteral(Exception):
-    """A malformed literal. `at` is the offset in its token."""
+    """A malformed literal. ``at`` is the offset in its token."""
 
     def __init__(self, message: str, at: int = 0, hint: str = "") -> None:
         super().__init__(message)
@@ -54,14 +54,14 @@ class BadLiteral(Exception):
 
 
 def read_tokens(text: str) -> list[Token]:
-    """Return all tokens in a text. The last is `end` or `bad`."""
+    """Return all tokens in a text. The last is ``end`` or ``bad``."""
     tokens = []
     for match in _TOKEN.finditer(text):
         kind: str = match.lastgroup  # type: ignore[assignment]  # every match has a group
         word = match[kind]
         if kind == "sign" or word in _KEYWORDS:
             kind = word
-        tokens.append((kind, word, match.start(match.lastgroup)))  # type: ignore[arg-type]  # as above
+        tokens.append((kind, word, match.start(match.lastgroup)))  # type: ignore[arg-type]  # every match has a group
         if kind in ("end", "bad"):
             break
     return tokens
@@ -84,7 +84,7 @@ def number_value(kind: str, text: str) -> int | float:
 
 
 def text_value(token: str) -> Any:
-    """Return the value of a string, or the raw bytes of a bytes literal, which is not supported.
+    """Return the value of a string, or bytes for a bytes literal, which is rejected later.
 
     Raises:
         BadLiteral: an escape is unknown, incomplete, or not a character.
@@ -100,16 +100,16 @@ def text_value(token: str) -> Any:
     if "\\" not in inner or prefix:
         return inner
     start = len(prefix) + quotes
-    return _ESCAPE.sub(lambda match: _unescaped(match, start), inner)
+    return _ESCAPE.sub(lambda match: _unescape(match, start), inner)
 
 
-def _unescaped(match: re.Match[str], start: int) -> str:
+def _unescape(match: re.Match[str], start: int) -> str:
     escape = match[0]
     at = start + match.start()
     if match[1]:
         wrong = match.string[match.start() : match.start() + 2]
-        said = f"`{wrong}` is not a complete or known escape in CEL."
-        raise BadLiteral(said, at, "Write `\\\\` for a backslash, or a raw string r'…'.")
+        message = f"`{wrong}` is not an escape that CEL knows, or is incomplete."
+        raise BadLiteral(message, at, "Write `\\\\` for a backslash, or a raw string r'…'.")
     kind, digits = escape[1], escape[2:]
     if kind in "xXuU":
         code = int(digits, 16)

@@ -1,4 +1,4 @@
-"""The syntax tree of an expression. `at` is the position in the text that an error about the node shows."""
+"""The syntax tree of an expression. ``at`` is the position in the text that an error about the node shows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Node = "ConstNode | IdentNode | SelectNode | CallNode | ListNode | MapNode | Loo
 
 
 class ConstNode(msgspec.Struct, frozen=True, gc=False):
-    """A literal. Bytes literals are kept so that the survey can reject them."""
+    """A literal. Bytes literals are parsed too, so that the error names them."""
 
     value: Any
     at: int
@@ -22,7 +22,7 @@ class IdentNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class SelectNode(msgspec.Struct, frozen=True, gc=False):
-    """`operand.field`, or `has(operand.field)` if `tests` is set."""
+    """``operand.field``, or ``has(operand.field)`` if ``tests`` is set."""
 
     operand: Any
     field: str
@@ -31,7 +31,10 @@ class SelectNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallNode(msgspec.Struct, frozen=True, gc=False):
-    """A function, a method (with a target) or an operator (`_>=_`). `_&&_` and `_||_` take two or more arguments."""
+    """A call of a function, a method (with a target) or an operator (``_>=_``).
+
+    ``_&&_`` and ``_||_`` take two or more arguments.
+    """
 
     target: Any
     function: str
@@ -40,7 +43,7 @@ class CallNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class ListNode(msgspec.Struct, frozen=True, gc=False):
-    """`[a, ?b]`; `optional` contains the indexes of the elements that may be missing."""
+    """``[a, ?b]``; ``optional`` contains the indexes of the elements that may be missing."""
 
     items: tuple[Any, ...]
     optional: frozenset[int]
@@ -48,14 +51,17 @@ class ListNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class MapNode(msgspec.Struct, frozen=True, gc=False):
-    """`{key: value, ?key: value}`. Each entry has a key, a value, and whether it may be missing."""
+    """``{key: value, ?key: value}``. Each entry has a key, a value, and whether it may be missing."""
 
     entries: tuple[tuple[Any, Any, bool], ...]
     at: int
 
 
 class LoopNode(msgspec.Struct, frozen=True, gc=False):
-    """`source.all(var, test)`, `exists`, `exists_one` and `filter`; `map` has a value, and may have a test."""
+    """``source.all(var, test)``, and likewise ``exists``, ``exists_one``, ``filter`` and ``map``.
+
+    Only ``map`` has a value; its test is optional.
+    """
 
     kind: str
     source: Any
@@ -66,7 +72,7 @@ class LoopNode(msgspec.Struct, frozen=True, gc=False):
 
 
 class BindNode(msgspec.Struct, frozen=True, gc=False):
-    """`cel.bind(var, value, body)`."""
+    """``cel.bind(var, value, body)``."""
 
     var: str
     value: Any

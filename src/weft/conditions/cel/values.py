@@ -1,4 +1,4 @@
-"""CEL values that JSON does not have (timestamps, durations, types, optional values), and results as JSON."""
+"""CEL values that JSON does not have (timestamps, durations, types, optional values), and their conversion to JSON."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.conditions.budget import DEPTH_MAX, Evaluation, EvaluationFault
 INT_MIN: Final = -(1 << 63)
 INT_MAX: Final = (1 << 63) - 1
 MISSING: Final = object()
-_PLAIN = frozenset({str, bool, int, type(None)})
+_SCALARS = frozenset({str, bool, int, type(None)})
 _KINDS: dict[type, str] = {
     type(None): "null",
     bool: "bool",
@@ -27,7 +27,7 @@ _KINDS: dict[type, str] = {
 
 
 class TypeName:
-    """A type as a value: the result of `type(x)`, and the value of `string` or `int`."""
+    """A type as a value: the result of ``type(x)``, and the value of ``string`` or ``int``."""
 
     __slots__ = ("name",)
 
@@ -39,7 +39,7 @@ TYPES: Final = {name: TypeName(name) for name in (*_KINDS.values(), "null_type",
 
 
 class Optional:
-    """A value that may be missing: the result of `a.?b`."""
+    """A value that may be missing: the result of ``a.?b``."""
 
     __slots__ = ("value",)
 
@@ -50,8 +50,8 @@ class Optional:
 NONE: Final = Optional(MISSING)
 
 
-def kind(value: Any) -> str:
-    """Return the CEL type of a value, for messages and `type()`."""
+def cel_type(value: Any) -> str:
+    """Return the CEL type of a value, for messages and ``type()``."""
     name = _KINDS.get(type(value))
     if name is not None:
         return name
@@ -63,17 +63,17 @@ def kind(value: Any) -> str:
 
 
 def to_json(frame: Evaluation, value: Any, depth: int = 0) -> Any:
-    """Convert a result to JSON: timestamps and durations become text. Parts that need no change are not copied.
+    """Convert a result to JSON. Timestamps and durations become text; other parts are not copied.
 
     Raises:
-        EvaluationFault: JSON has no such value.
+        EvaluationFault: JSON does not have such a value.
     """
     what = type(value)
-    if what in _PLAIN:
+    if what in _SCALARS:
         return value
     if what is float:
         if not math.isfinite(value):
-            raise EvaluationFault("the result is not a finite number, which JSON cannot hold")
+            raise EvaluationFault("the result is not a finite number, and JSON has only finite ones")
         return value
     if depth > DEPTH_MAX:
         raise EvaluationFault(f"the result is nested deeper than {DEPTH_MAX} levels")
@@ -88,12 +88,12 @@ def to_json(frame: Evaluation, value: Any, depth: int = 0) -> Any:
     if what is timedelta:
         return duration_text(value)
     if what is Optional:
-        raise EvaluationFault("the result is an optional value", hint="End it with `.orValue(…)`.")
+        raise EvaluationFault("the result is an optional value", hint="End the expression with `.orValue(…)`.")
     if what is TypeName:
-        raise EvaluationFault(f"the result is the type `{value.name}`, which JSON cannot hold")
+        raise EvaluationFault(f"the result is the type `{value.name}`, which JSON does not have")
     if isinstance(value, Mapping):
         return _object_to_json(frame, dict(value), depth)
-    raise EvaluationFault(f"the result is a {what.__name__}, which JSON cannot hold")
+    raise EvaluationFault(f"the result is a {what.__name__}, which JSON does not have")
 
 
 def _object_to_json(frame: Evaluation, value: dict[Any, Any], depth: int) -> dict[str, Any]:
@@ -114,6 +114,6 @@ def timestamp_text(value: datetime) -> str:
 
 
 def duration_text(value: timedelta) -> str:
-    """Return a duration as CEL and protobuf write it: seconds and an `s`."""
+    """Return a duration as CEL and protobuf write it: seconds and an ``s``."""
     seconds = value / timedelta(seconds=1)
     return f"{int(seconds)}s" if seconds == int(seconds) else f"{seconds}s"

@@ -1,7 +1,8 @@
 """Find the variables that an expression reads, and its errors, before it is evaluated.
 
-`names` are the variables, `paths` the fixed parts of the paths into them: `nodes["a-b"].output.x > state[key]` reads
-`("nodes", "a-b", "output", "x")` and `("state",)`. So the engine loads only the outputs that an expression reads.
+``names`` are the variables, ``paths`` the fixed parts of the paths into them: ``nodes["a-b"].output.x > state[key]``
+reads ``("nodes", "a-b", "output", "x")`` and ``("state",)``. So the engine loads only the outputs that an expression
+reads.
 """
 
 from __future__ import annotations
@@ -14,10 +15,10 @@ from weft.conditions.cel.operators import BINARY, UNARY
 from weft.conditions.cel.tree import BindNode, CallNode, ConstNode, IdentNode, ListNode, LoopNode, MapNode, SelectNode
 from weft.conditions.cel.values import TYPES
 from weft.conditions.failures import ExpressionError
+from weft.conditions.paths import Path
 from weft.conditions.patterns import BadPattern, compile_pattern
 from weft.core.findings import did_you_mean
 
-Path = tuple[str, ...]
 _LOGIC = {"_&&_", "_||_", "_?_:_"}
 _EXTREMES = {"math.greatest", "math.least"}
 _NAMESPACES = ("math", "optional")
@@ -31,8 +32,8 @@ _MACROS = {
 }
 
 
-class Survey:
-    """Walks a tree once and collects names, paths and errors."""
+class ExpressionReads:
+    """The paths that an expression reads, and its errors, collected in one walk over its tree."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -70,9 +71,9 @@ class Survey:
 
     def _const(self, node: ConstNode) -> None:
         if isinstance(node.value, bytes):
-            self._error("unsupported", "bytes have no place in JSON.", node.at, "Write a string.")
+            self._error("unsupported", "JSON has no bytes.", node.at, "Write a string.")
         elif isinstance(node.value, float) and not math.isfinite(node.value):
-            self._error("unsupported", "the number is too big.", node.at)
+            self._error("unsupported", "the number is too large for a double.", node.at)
 
     def _call(self, node: CallNode, scope: frozenset[str]) -> None:
         name, target = function_name(node, scope), node.target if not is_function(node, scope) else None
@@ -86,9 +87,9 @@ class Survey:
         signature = known.get(name)
         if signature is None:
             self._unknown(name, node, method=target is not None)
-        elif not signature.least <= len(node.args) <= signature.most:
-            said = f"`{name}` takes {_how_many(signature)}, not {len(node.args)}."
-            self._error("arguments", said, node.at)
+        elif not signature.arguments_min <= len(node.args) <= signature.arguments_max:
+            message = f"`{name}` takes {_how_many(signature)}, not {len(node.args)}."
+            self._error("arguments", message, node.at)
         elif name == "matches":
             self._pattern(node.args[-1])
         elif name in _EXTREMES:
@@ -139,7 +140,7 @@ def fixed_path(node: Any, scope: frozenset[str]) -> Path | None:
 
 
 def is_function(node: CallNode, scope: frozenset[str]) -> bool:
-    """Return whether a node calls a function: `size(x)`, or `math.ceil(x)`, where `math` is only a prefix."""
+    """Return whether a node calls a function: ``size(x)``, or ``math.ceil(x)``, where ``math`` is only a prefix."""
     match node.target:
         case None:
             return True
@@ -150,14 +151,14 @@ def is_function(node: CallNode, scope: frozenset[str]) -> bool:
 
 
 def function_name(node: CallNode, scope: frozenset[str]) -> str:
-    """Return the name of a function or method in the tables."""
+    """Return the name of a function or method, as in ``FUNCTIONS`` and ``METHODS``."""
     if node.target is not None and is_function(node, scope):
         return f"{node.target.name}.{node.function}"
     return node.function
 
 
 def _how_many(signature: CelFunction) -> str:
-    least, most = signature.least, signature.most
+    least, most = signature.arguments_min, signature.arguments_max
     if least == most:
         return {0: "no argument", 1: "1 argument"}.get(least, f"{least} arguments")
     return f"{least} or {most} arguments" if most - least == 1 else f"at least {least} arguments"
