@@ -113,8 +113,8 @@ def ale_program(draw: random.Random) -> str:
         if depth == 0 or draw.random() < 0.2:
             return draw.choice(ALE_VALUES)
         called = PROCEDURES[draw.choice(ALE_CALLS)]
-        most = called.needs + 2 if called.most is None else called.most
-        count = draw.randint(called.needs, most)
+        most = called.arguments_min + 2 if called.arguments_max is None else called.arguments_max
+        count = draw.randint(called.arguments_min, most)
         call = f"({called.name} {' '.join(value(depth - 1) for _ in range(count))})"
         return f"(try {call} (catch [e] {draw.choice(ALE_VALUES)}))"
 

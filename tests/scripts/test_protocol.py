@@ -139,14 +139,14 @@ def test_what_is_not_json_is_refused_by_name(language: str, value: Any) -> None:
         ("lua", "local x = 1\nreturn x +", 2, "unexpected symbol near <eof>"),
         ("lua", "return a\nb", 2, "<eof> expected near 'b'"),
         ("lua", "goto nowhere", 1, "no visible label 'nowhere'"),
-        ("ale", "(+ 1\n  (foo 2))", 2, "`foo` is not known"),
+        ("ale", "(+ 1\n  (foo 2))", 2, "there is no name `foo`"),
         ("ale", "(+ 1 2", 1, "`(` is never closed"),
-        ("ale", "(+ 1 2))", 1, "`)` closes nothing"),
-        ("ale", "1\n[1 2)", 2, "`)` closes nothing; `]` is expected"),
+        ("ale", "(+ 1 2))", 1, "`)` has no opening bracket"),
+        ("ale", "1\n[1 2)", 2, "`)` has no opening bracket; `]` is expected"),
         ("ale", '\n"abc', 2, "a string is never closed"),
         ("ale", "{:a}", 1, "an object needs a value for every key"),
         ("ale", "(mod 1)", 1, "`mod` takes 2 arguments, not 1"),
-        ("ale", "(if)", 1, "a part is missing"),
+        ("ale", "(if)", 1, "the form is incomplete"),
         ("ale", "; nothing", None, "only comments"),
         ("ale", "12abc", 1, "'12abc' is not a number"),
     ],
@@ -182,7 +182,7 @@ def test_a_text_that_is_none_is_refused(language: str, source: str) -> None:
     ],
 )
 def test_a_name_that_the_language_cannot_have_is_refused(language: str, name: str) -> None:
-    with pytest.raises(BadScript, match="Rename it") as caught:
+    with pytest.raises(BadScript, match="Rename the input") as caught:
         compile_script(language, "1", [name])
 
     assert repr(name) in caught.value.reason
@@ -198,7 +198,7 @@ def test_too_many_inputs_are_refused(language: str) -> None:
 
 
 def test_an_unknown_language_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(BadScript, match="Languages are ale and lua"):
+    with pytest.raises(BadScript, match="The languages are ale and lua"):
         compile_script("javascript", "1", [])
     with pytest.raises(BadScript, match="Did you mean `lua`"):
         compile_script("luau", "1", [])

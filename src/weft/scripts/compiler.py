@@ -12,7 +12,7 @@ from weft.scripts.limits import CACHE_MAX, INPUTS_MAX, SOURCE_CHARS_MAX
 from weft.scripts.script import CompiledScript
 
 
-# Errors are not cached. A language is imported with its first script.
+# Errors are not cached. The module of a language is imported when its first script is compiled.
 @lru_cache(CACHE_MAX)
 def _ale(source: str, inputs: tuple[str, ...]) -> CompiledScript:
     from weft.scripts.ale import compile_ale  # noqa: PLC0415
@@ -31,34 +31,33 @@ COMPILERS: Final[Mapping[str, Callable[[str, tuple[str, ...]], CompiledScript]]]
 
 
 def compile_script(language: str, source: str, inputs: Sequence[str]) -> CompiledScript:
-    """Compile a script that uses these inputs, or find it compiled.
+    """Compile a script that uses these inputs. The same script is compiled once.
 
     Raises:
-        BadScript: language, text or an input's name is wrong; `line` and `reason` say where and why.
+        BadScript: the language is unknown, the text does not compile, or a name cannot be an input.
         UsageError: the language is not installed.
     """
     compiler = COMPILERS.get(language)
     if compiler is None:
-        hint = did_you_mean(language, COMPILERS, quote="`") or f"Languages are {' and '.join(sorted(COMPILERS))}."
+        hint = did_you_mean(language, COMPILERS, quote="`") or f"The languages are {' and '.join(sorted(COMPILERS))}."
         raise bad_script(language, f"there is no language {language!r}", hint=hint)
     if len(source) > SOURCE_CHARS_MAX:
-        raise bad_script(language, f"it has {len(source):,} characters; the limit is {SOURCE_CHARS_MAX:,}")
+        raise bad_script(language, f"the script has {len(source):,} characters; the limit is {SOURCE_CHARS_MAX:,}")
     if not source.strip():
-        raise bad_script(language, "it is empty")
+        raise bad_script(language, "the script is empty")
     try:
         source.encode()
     except UnicodeEncodeError:
-        raise bad_script(language, "it has half of a surrogate pair, which is not a character") from None
+        raise bad_script(language, "the script contains half of a surrogate pair, which is not a character") from None
     names = tuple(sorted(set(inputs)))
     if len(names) > INPUTS_MAX:
-        raise bad_script(language, f"it has {len(names)} inputs; the limit is {INPUTS_MAX}")
+        raise bad_script(language, f"the script has {len(names)} inputs; the limit is {INPUTS_MAX}")
     return compiler(source, names)
 
 
 def evaluate_predicate(language: str, source: str, values: Mapping[str, Any]) -> bool:
-    """Return whether a predicate holds for these values, which are all the names that it may use.
+    """Return whether a predicate is true for these values. It may use no other names.
 
-    Raises:
-        BadScript, ScriptFailed, LimitExceeded, BadValue, UsageError: as `compile_script` and `CompiledScript.holds` do.
+    Raises what ``compile_script`` and ``CompiledScript.holds`` raise.
     """
     return compile_script(language, source, tuple(values)).holds(values)

@@ -1,10 +1,10 @@
 """The errors of scripts, when they are compiled and when they run.
 
-    BadScript        `compile_script`: language, line, reason; nothing was stored
-    ScriptFailed     a call: the script raised an error, or returned what JSON cannot hold
-    LimitExceeded    a call: steps, time, memory or size ran out (`script.limit`)
+    BadScript        raised by ``compile_script``, with language, line and reason
+    ScriptFailed     raised by a call: the script raised an error, or its result is not JSON
+    LimitExceeded    raised by a call: a limit on steps, time, memory, size or depth was reached (``script.limit``)
 
-None of them depends on the machine, except time.
+Except for the limit on time, the errors are the same on every machine.
 """
 
 from __future__ import annotations
@@ -16,16 +16,22 @@ from weft.errors import BadValue, LimitExceeded, WeftError
 REASON_CHARS_MAX: Final = 500
 _TITLES: Final = {"lua": "Lua", "ale": "Ale"}
 _LIMITS: Final = {
-    "steps": ("it takes too many steps", "Scripts are for small decisions: loop over less, or do it in a step."),
-    "time": ("it takes too long", "Scripts are for small decisions: do it in a step."),
-    "memory": ("it needs too much memory", "Build less at once, or do it in a step."),
-    "size": ("it takes or returns too much", "Store it elsewhere and pass its address."),
-    "depth": ("its calls or values are nested too deeply", "Does it call or contain itself without an end?"),
+    "steps": (
+        "the script takes too many steps",
+        "Scripts are for small decisions. Loop over less, or write a step instead.",
+    ),
+    "time": ("the script takes too long", "Scripts are for small decisions. Write a step instead."),
+    "memory": ("the script needs too much memory", "Build smaller values, or write a step instead."),
+    "size": ("the input or output of the script is too large", "Store the data elsewhere and pass its address."),
+    "depth": (
+        "calls or values are nested too deeply",
+        "Check for a function that calls itself forever, or a value that contains itself.",
+    ),
 }
 
 
 class BadScript(BadValue):
-    """A script that cannot be compiled. `line` counts from 1; None if no particular line is wrong."""
+    """A script that cannot be compiled. ``line`` counts from 1, and is None if the error has no line."""
 
     code = "script.invalid"
 
@@ -47,7 +53,7 @@ class BadScript(BadValue):
 
 
 class ScriptFailed(WeftError):
-    """A script raised an error, or the values do not fit it. The same values will fail again."""
+    """A call of a script failed. With the same values, it will fail again."""
 
     code = "script.failed"
 
@@ -69,31 +75,31 @@ class ScriptFailed(WeftError):
 
 
 def bad_script(language: str, reason: str, *, line: int | None = None, hint: str = "") -> BadScript:
-    """Make the error for a text that does not compile, with its line."""
-    said = cut(reason)
-    return BadScript(_told(language, said, line), language=language, line=line, reason=said, hint=hint)
+    """Make the error for a script that does not compile."""
+    short = _shorten(reason)
+    return BadScript(_describe(language, short, line), language=language, line=line, reason=short, hint=hint)
 
 
-def failed(language: str, reason: str, *, line: int | None = None, hint: str = "") -> ScriptFailed:
-    """Make the error for a failed call, with its line."""
-    said = cut(reason)
-    return ScriptFailed(_told(language, said, line), language=language, line=line, reason=said, hint=hint)
+def script_failed(language: str, reason: str, *, line: int | None = None, hint: str = "") -> ScriptFailed:
+    """Make the error for a call that failed."""
+    short = _shorten(reason)
+    return ScriptFailed(_describe(language, short, line), language=language, line=line, reason=short, hint=hint)
 
 
-def too_much(language: str, limit: str, *, line: int | None = None) -> LimitExceeded:
+def limit_exceeded(language: str, limit: str, *, line: int | None = None) -> LimitExceeded:
     """Make the error for a call that reached a limit: steps, time, memory, size or depth."""
     reason, hint = _LIMITS[limit]
     return LimitExceeded(
-        _told(language, reason, line), hint=hint, code="script.limit", language=language, limit=limit, line=line
+        _describe(language, reason, line), hint=hint, code="script.limit", language=language, limit=limit, line=line
     )
 
 
-def cut(text: str) -> str:
-    """Return a reason on one line, cut to a size for logs, without its full stop."""
+def _shorten(text: str) -> str:
+    """Return a reason on one line, short enough for a log, without its full stop."""
     line = " ".join(text[: 2 * REASON_CHARS_MAX].split())
     return (line if len(line) <= REASON_CHARS_MAX else f"{line[: REASON_CHARS_MAX - 3]}...").rstrip(".")
 
 
-def _told(language: str, reason: str, line: int | None) -> str:
+def _describe(language: str, reason: str, line: int | None) -> str:
     where = f", line {line}" if line else ""
     return f"{_TITLES.get(language, language)} script{where}: {reason}."

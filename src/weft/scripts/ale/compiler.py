@@ -1,7 +1,7 @@
 """Compile forms to Python closures. Names are resolved, arities checked and costs counted before anything runs.
 
-A compiled form is a function of a frame, `[meter, outer frame, values…]`. The names that a body binds are slots of the
-frame of its function. A body has no loops, so each slot is written once.
+A compiled form is a function of a frame, ``[meter, outer frame, values…]``. The names that a body binds are slots of
+the frame of its function. A body has no loops, so each slot is written once.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from weft.scripts.ale.calls import apply, look_up
 from weft.scripts.ale.meter import FRAMES_MAX, AleFault
 from weft.scripts.ale.procedures import PROCEDURES, make_object
 from weft.scripts.ale.reader import Form, GroupForm, Literal, Symbol, bad
-from weft.scripts.ale.values import FunctionShape, Keyword, Procedure, listed
+from weft.scripts.ale.values import FunctionShape, Keyword, Procedure, make_list
 
 Frame = list[Any]
 Node = Callable[[Frame], Any]
 NESTING_MAX: Final = 80
 _FIRST_SLOT: Final = 2
 _CALL_FRAMES: Final = (
-    4  # Python frames around the body of a function: the call, a procedure such as `map`, two of `apply`
+    4  # Python frames around the body of a function: the call, a procedure like ``map``, and two for ``apply``
 )
 
 
@@ -40,7 +40,7 @@ class Function:
 
 
 class LexicalScope:
-    """The names in scope, seen from one function."""
+    """The names that are bound at one place in the body of a function."""
 
     def __init__(self, function: Function, names: dict[str, int]) -> None:
         self.function = function
@@ -50,7 +50,7 @@ class LexicalScope:
         return LexicalScope(self.function, {**self.names, **names})
 
     def find(self, name: str) -> tuple[int, int] | None:
-        """Return how many functions out a name is bound, and its slot there."""
+        """Return how many functions further out a name is bound, and its slot there; None if it is not bound."""
         scope: LexicalScope | None = self
         out = 0
         while scope is not None:
@@ -66,7 +66,7 @@ class LexicalScope:
 
 
 class Compiler:
-    """Compiles one script. `level` is the current depth of forms."""
+    """Compiles one script. ``level`` is how deeply the current form is nested."""
 
     def __init__(self, special: Mapping[str, Callable[[Compiler, GroupForm, LexicalScope], Node]]) -> None:
         self.level = 0
@@ -75,7 +75,7 @@ class Compiler:
     def function(
         self, parameters: Sequence[str], body: Sequence[Form], outer: LexicalScope | None, *, rest: bool
     ) -> FunctionShape:
-        """The shape of a function; a closure is made of it for every frame it is made in."""
+        """Compile a function. Closures are made from the result when the script runs."""
         inner = Function(outer)
         scope = LexicalScope(inner, {name: inner.slot() for name in parameters})
         level, self.level = self.level, 0
@@ -87,7 +87,7 @@ class Compiler:
         return shape
 
     def sequence(self, forms: Sequence[Form], scope: LexicalScope) -> Node:
-        """Compile several forms. The value is that of the last one; null if there is none."""
+        """Compile several forms. The value is that of the last form, or null if there is none."""
         nodes = [self.compile(form, scope) for form in forms]
         if not nodes:
             return lambda _frame: None
@@ -109,12 +109,12 @@ class Compiler:
         function.cost += 1
         function.height = max(function.height, self.level * 2)
         if self.level > NESTING_MAX or function.height > FRAMES_MAX // 2:
-            raise bad("it is nested too deeply", form.line)
-        node = self._compiled(form, scope)
+            raise bad("the script is nested too deeply", form.line)
+        node = self._compile(form, scope)
         self.level -= 1
         return node
 
-    def _compiled(self, form: Form, scope: LexicalScope) -> Node:
+    def _compile(self, form: Form, scope: LexicalScope) -> Node:
         if type(form) is Literal:
             value = form.value
             return lambda _frame: value
@@ -129,30 +129,30 @@ class Compiler:
         if form.kind == "{":
             if len(form.forms) % 2:
                 raise bad("an object needs a value for every key", form.line)
-            return _calling(make_object, [self.compile(part, scope) for part in form.forms], form.line)
+            return _procedure_call(make_object, [self.compile(part, scope) for part in form.forms], form.line)
         return self._call(form, scope)
 
     def _name(self, symbol: Symbol, scope: LexicalScope) -> Node:
         place = scope.find(symbol.name)
         if place is not None:
-            return _reading(*place)
+            return _variable(*place)
         if symbol.name in PROCEDURES:
             procedure = PROCEDURES[symbol.name]
             return lambda _frame: procedure
         if symbol.name in self.special:
             raise bad(f"`{symbol.name}` is not a value", symbol.line, f"Write `({symbol.name} …)`.")
         known = sorted(scope.visible() | PROCEDURES.keys() | self.special.keys())
-        raise bad(f"`{symbol.name}` is not known", symbol.line, did_you_mean(symbol.name, known, quote="`"))
+        raise bad(f"there is no name `{symbol.name}`", symbol.line, did_you_mean(symbol.name, known, quote="`"))
 
     def _vector(self, form: GroupForm, scope: LexicalScope) -> Node:
         nodes = [self.compile(part, scope) for part in form.forms]
 
         def run(frame: Frame) -> Any:
-            made = []
+            values = []
             for node in nodes:
-                made.append(node(frame))  # noqa: PERF401  # a comprehension is a frame more
-            frame[0].bytes_left -= 64 + 16 * len(made)
-            return made
+                values.append(node(frame))  # noqa: PERF401  # a comprehension would add a frame
+            frame[0].bytes_left -= 64 + 16 * len(values)
+            return values
 
         return run
 
@@ -168,16 +168,16 @@ class Compiler:
         nodes = [self.compile(part, scope) for part in rest]
         if type(head) is Literal and type(head.value) is Keyword and len(nodes) == 1:
             return _field(head.value, nodes[0], form.line)
-        return _applying(self.compile(head, scope), nodes, form.line)
+        return _value_call(self.compile(head, scope), nodes, form.line)
 
     def _procedure(self, called: Procedure, rest: Sequence[Form], line: int, scope: LexicalScope) -> Node:
-        misfit = called.misfit(len(rest))
-        if misfit:
-            raise bad(misfit, line)
-        return _calling(called.run, [self.compile(part, scope) for part in rest], line)
+        error = called.arity_error(len(rest))
+        if error:
+            raise bad(error, line)
+        return _procedure_call(called.run, [self.compile(part, scope) for part in rest], line)
 
 
-def _reading(out: int, slot: int) -> Node:
+def _variable(out: int, slot: int) -> Node:
     if out == 0:
         return lambda frame: frame[slot]
     if out == 1:
@@ -191,8 +191,8 @@ def _reading(out: int, slot: int) -> Node:
     return run
 
 
-def _calling(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
-    """Compile a call of a known procedure, by its number of arguments. Scripts spend most of their time here."""
+def _procedure_call(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
+    """Compile a call of a procedure. One and two arguments have code of their own, as most calls have no more."""
     if len(nodes) == 1:
         (one,) = nodes
 
@@ -218,7 +218,7 @@ def _calling(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
         try:
             arguments = []
             for node in nodes:
-                arguments.append(node(frame))  # noqa: PERF401  # a comprehension is a frame more
+                arguments.append(node(frame))  # noqa: PERF401  # a comprehension would add a frame
             return run(frame[0], *arguments)
         except AleFault as fault:
             raise _at(fault, line) from None
@@ -226,13 +226,13 @@ def _calling(run: Callable[..., Any], nodes: list[Node], line: int) -> Node:
     return call
 
 
-def _applying(head: Node, nodes: list[Node], line: int) -> Node:
+def _value_call(head: Node, nodes: list[Node], line: int) -> Node:
     def call(frame: Frame) -> Any:
         try:
             called = head(frame)
             arguments = []
             for node in nodes:
-                arguments.append(node(frame))  # noqa: PERF401  # a comprehension is a frame more
+                arguments.append(node(frame))  # noqa: PERF401  # a comprehension would add a frame
             return apply(frame[0], called, arguments)
         except AleFault as fault:
             raise _at(fault, line) from None
@@ -256,7 +256,7 @@ def _at(fault: AleFault, line: int) -> AleFault:
 
 
 def _quoted(form: Form) -> Any:
-    """Compile quoted data."""
+    """Return the value of a quoted form."""
     if type(form) is Literal:
         return form.value
     if type(form) is Symbol:
@@ -266,7 +266,7 @@ def _quoted(form: Form) -> Any:
         raise bad("a quote inside a quote is not a value", form.line)
     parts = [_quoted(part) for part in form.forms]
     if form.kind != "{":
-        return listed(parts) if form.kind == "(" else parts
+        return make_list(parts) if form.kind == "(" else parts
     if len(parts) % 2 or not all(type(key) in (str, Keyword) for key in parts[::2]):
         raise bad("an object needs keywords or strings for keys, and a value for each", form.line)
     return {str(parts[index]): parts[index + 1] for index in range(0, len(parts), 2)}

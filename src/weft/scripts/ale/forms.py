@@ -1,4 +1,4 @@
-"""The special forms of Ale: what they bind, and which of their parts they evaluate when."""
+"""The special forms of Ale, which bind names or do not evaluate all of their parts."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def _name_of(form: Form) -> str:
     return form.name
 
 
-def _needs(form: GroupForm, fewest: int, usage: str) -> Sequence[Form]:
+def _parts(form: GroupForm, count_min: int, usage: str) -> Sequence[Form]:
     rest = form.forms[1:]
-    if len(rest) < fewest:
-        raise bad("a part is missing", form.line, f"Write `{usage}`.")
+    if len(rest) < count_min:
+        raise bad("the form is incomplete", form.line, f"Write `{usage}`.")
     return rest
 
 
@@ -31,9 +31,9 @@ def _needs(form: GroupForm, fewest: int, usage: str) -> Sequence[Form]:
 
 
 def _lambda(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    parameters, *body = _needs(form, 2, "(lambda (a b) …)")
+    parameters, *body = _parts(form, 2, "(lambda (a b) …)")
     if type(parameters) is not GroupForm or parameters.kind not in "([":
-        raise bad("the parameters of a lambda stand in parentheses", form.line, "Write `(lambda (a b) …)`.")
+        raise bad("the parameters of `lambda` must be in parentheses", form.line, "Write `(lambda (a b) …)`.")
     names = [_name_of(parameter) for parameter in parameters.forms]
     rest = len(names) > 1 and names[-2] == "."
     if rest:
@@ -41,26 +41,26 @@ def _lambda(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     if len(set(names)) < len(names) or "." in names:
         raise bad("two parameters have the same name", parameters.line)
     shape = compiler.function(names, body, scope, rest=rest)
-    return lambda frame: _closed(shape, frame)
+    return lambda frame: _make_closure(shape, frame)
 
 
-def _closed(shape: FunctionShape, frame: Frame) -> Closure:
+def _make_closure(shape: FunctionShape, frame: Frame) -> Closure:
     frame[0].bytes_left -= 128
     return Closure(shape, frame)
 
 
 def _bindings(form: GroupForm, usage: str) -> list[tuple[str, Form]]:
-    """Read bindings: `([name expr] …)`, or a single `[name expr]`."""
-    binding = _needs(form, 2, usage)[0]
+    """Read bindings: ``([name expr] …)``, or a single ``[name expr]``."""
+    binding = _parts(form, 2, usage)[0]
     if type(binding) is not GroupForm or binding.kind not in "([":
         raise bad("bindings are expected", binding.line, f"Write `{usage}`.")
     pairs = (binding,) if binding.kind == "[" and binding.forms and type(binding.forms[0]) is Symbol else binding.forms
-    found = []
+    bindings = []
     for pair in pairs:
         if type(pair) is not GroupForm or pair.kind not in "([" or len(pair.forms) != 2:
-            raise bad("a binding is a name and a value", pair.line, f"Write `{usage}`.")
-        found.append((_name_of(pair.forms[0]), pair.forms[1]))
-    return found
+            raise bad("a binding must be a name and a value", pair.line, f"Write `{usage}`.")
+        bindings.append((_name_of(pair.forms[0]), pair.forms[1]))
+    return bindings
 
 
 def _let_in_order(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
@@ -71,7 +71,7 @@ def _let_in_order(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> N
         slot = scope.function.slot()
         scope.names[name] = slot
         steps.append((slot, node))
-    return _bound(steps, compiler.sequence(form.forms[2:], scope))
+    return _bind(steps, compiler.sequence(form.forms[2:], scope))
 
 
 def _let(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
@@ -81,17 +81,17 @@ def _let(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     if len(names) < len(pairs):
         raise bad("a name is bound twice", form.line, "Use `let*` to bind one after the other.")
     steps = list(zip(names.values(), nodes, strict=True))
-    return _bound(steps, compiler.sequence(form.forms[2:], scope.with_names(names)))
+    return _bind(steps, compiler.sequence(form.forms[2:], scope.with_names(names)))
 
 
 def _let_rec(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     pairs = _bindings(form, "(let-rec ([f (lambda (n) …)]) …)")
     inner = scope.with_names({name: scope.function.slot() for name, _ in pairs})
     steps = [(inner.names[name], compiler.compile(value, inner)) for name, value in pairs]
-    return _bound(steps, compiler.sequence(form.forms[2:], inner))
+    return _bind(steps, compiler.sequence(form.forms[2:], inner))
 
 
-def _bound(steps: list[tuple[int, Node]], body: Node) -> Node:
+def _bind(steps: list[tuple[int, Node]], body: Node) -> Node:
     def run(frame: Frame) -> Any:
         for slot, node in steps:
             frame[slot] = node(frame)
@@ -104,26 +104,26 @@ def _begin(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     return compiler.sequence(form.forms[1:], scope)
 
 
-# Choices. Only `false` is false.
+# Choices. Only ``false`` is false.
 
 
 def _if(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    rest = _needs(form, 2, "(if test then else)")
+    rest = _parts(form, 2, "(if test then else)")
     if len(rest) > 3:
-        raise bad("`if` takes a test, a value and another value", form.line, "Write `(if test then else)`.")
+        raise bad("`if` takes a test and one or two values", form.line, "Write `(if test then else)`.")
     test, then = compiler.compile(rest[0], scope), compiler.compile(rest[1], scope)
     other = compiler.sequence(rest[2:], scope)
     return lambda frame: then(frame) if test(frame) is not False else other(frame)
 
 
 def _when(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    rest = _needs(form, 1, "(when test …)")
+    rest = _parts(form, 1, "(when test …)")
     test, body = compiler.compile(rest[0], scope), compiler.sequence(rest[1:], scope)
     return lambda frame: body(frame) if test(frame) is not False else None
 
 
 def _unless(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    rest = _needs(form, 1, "(unless test …)")
+    rest = _parts(form, 1, "(unless test …)")
     test, body = compiler.compile(rest[0], scope), compiler.sequence(rest[1:], scope)
     return lambda frame: body(frame) if test(frame) is False else None
 
@@ -131,7 +131,7 @@ def _unless(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 def _clauses(clauses: Sequence[Form], usage: str) -> list[GroupForm]:
     for clause in clauses:
         if type(clause) is not GroupForm or clause.kind not in "([" or not clause.forms:
-            raise bad("a clause is a test and a value in brackets", clause.line, f"Write `{usage}`.")
+            raise bad("a clause must be a test and a value in brackets", clause.line, f"Write `{usage}`.")
     return [clause for clause in clauses if type(clause) is GroupForm]
 
 
@@ -140,8 +140,8 @@ def _cond(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     for clause in _clauses(form.forms[1:], "(cond [test value] [:else value])"):
         test = clause.forms[0]
         always = type(test) is Symbol and test.name == "else" and scope.find("else") is None
-        asked = compiler.compile(Literal(True, clause.line) if always else test, scope)
-        arms.append((asked, compiler.sequence(clause.forms[1:], scope)))
+        condition = compiler.compile(Literal(True, clause.line) if always else test, scope)
+        arms.append((condition, compiler.sequence(clause.forms[1:], scope)))
 
     def run(frame: Frame) -> Any:
         for test, body in arms:
@@ -154,7 +154,7 @@ def _cond(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 
 def _case(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     usage = '(case value ["a" 1] [("b" "c") 2] [:else 3])'
-    subject = compiler.compile(_needs(form, 1, usage)[0], scope)
+    subject = compiler.compile(_parts(form, 1, usage)[0], scope)
     arms: list[tuple[list[Node] | None, Node]] = []
     for clause in _clauses(form.forms[2:], usage):
         test = clause.forms[0]
@@ -204,12 +204,12 @@ def _or(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     return run
 
 
-# Threading: each form gets the value of the one before it, as first or last argument.
+# Threading: each form receives the value of the form before it, as its first or last argument.
 
 
 def _threading(*, first: bool) -> Special:
     def compiled(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-        value, *steps = _needs(form, 1, "(-> value (f 1) (g 2))")
+        value, *steps = _parts(form, 1, "(-> value (f 1) (g 2))")
         for step in steps:
             parts = step.forms if type(step) is GroupForm and step.kind == "(" and step.forms else (step,)
             threaded = (parts[0], value, *parts[1:]) if first else (*parts, value)
@@ -219,35 +219,35 @@ def _threading(*, first: bool) -> Special:
     return compiled
 
 
-# Errors. Nothing catches a limit.
+# Errors. A limit cannot be caught.
 
 
 class _Catch:
-    def __init__(self, slot: int, fits: Node | None, body: Node) -> None:
+    def __init__(self, slot: int, test: Node | None, body: Node) -> None:
         self.slot = slot
-        self.fits = fits
+        self.test = test
         self.body = body
 
 
-def _clause_named(form: Form, name: str) -> bool:
+def _is_clause(form: Form, name: str) -> bool:
     return type(form) is GroupForm and bool(form.forms) and type(form.forms[0]) is Symbol and form.forms[0].name == name
 
 
 def _catch(compiler: Compiler, clause: GroupForm, scope: LexicalScope) -> _Catch:
     usage = "(catch [problem] …)"
-    bound = _needs(clause, 1, usage)[0]
+    bound = _parts(clause, 1, usage)[0]
     if type(bound) is not GroupForm or len(bound.forms) not in (1, 2):
-        raise bad("`catch` binds a name", clause.line, f"Write `{usage}`.")
-    fits = compiler.compile(bound.forms[1], scope) if len(bound.forms) == 2 else None
+        raise bad("`catch` must bind a name", clause.line, f"Write `{usage}`.")
+    test = compiler.compile(bound.forms[1], scope) if len(bound.forms) == 2 else None
     slot = scope.function.slot()
     body = compiler.sequence(clause.forms[2:], scope.with_names({_name_of(bound.forms[0]): slot}))
-    return _Catch(slot, fits, body)
+    return _Catch(slot, test, body)
 
 
 def _try(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     body, catches = [], []
     for part in form.forms[1:]:
-        if type(part) is GroupForm and _clause_named(part, "catch"):
+        if type(part) is GroupForm and _is_clause(part, "catch"):
             catches.append(_catch(compiler, part, scope))
         else:
             body.append(part)
@@ -260,9 +260,9 @@ def _try(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
             return attempt(frame)
         except AleFault as fault:
             meter.charge(20)
-            meter.frames = frames  # the depth before the calls that it left
+            meter.frames = frames  # the fault left calls that counted towards the depth
             for catch in catches:
-                if catch.fits is None or apply(meter, catch.fits(frame), [fault.message]) is not False:
+                if catch.test is None or apply(meter, catch.test(frame), [fault.message]) is not False:
                     frame[catch.slot] = fault.message
                     return catch.body(frame)
             raise
@@ -271,7 +271,7 @@ def _try(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 
 
 def _quote(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    rest = _needs(form, 1, "(quote value)")
+    rest = _parts(form, 1, "(quote value)")
     return compiler.compile(GroupForm("'", (rest[0],), form.line), scope)
 
 

@@ -1,8 +1,8 @@
 """The budget of one call of an Ale script, and the two errors that stop it.
 
-Ale loops only by calling functions. So a call of a function costs as many steps as its body has forms, and procedures
-cost steps for the elements and text that they touch. Memory counts everything that is made, kept or not. Depth counts
-Python frames, so that no script can overflow the stack.
+Ale loops only by calling functions, so a call costs as many steps as the body of the function has forms. Procedures
+cost steps for the elements and the text that they read or make. Memory counts every value that is made, including
+garbage. Depth counts Python frames, so that no script can overflow the stack.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _SLICE: Final = 20_000
 
 
 class AleFault(Exception):
-    """The values do not fit, or the script raised an error. `try` catches it."""
+    """A value has the wrong type, or the script raised an error. ``try`` catches it."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -26,7 +26,7 @@ class AleFault(Exception):
 
 
 class AleLimitReached(Exception):
-    """A limit was reached: steps, time, memory, size or depth. Nothing in a script catches it."""
+    """A limit was reached: steps, time, memory, size or depth. A script cannot catch it."""
 
     def __init__(self, limit: str) -> None:
         super().__init__(limit)
@@ -34,7 +34,10 @@ class AleLimitReached(Exception):
 
 
 class Meter:
-    """The budget of one call. `left` are the steps left of a slice; the clock is read between slices."""
+    """The budget of one call. Steps are taken in slices; the clock is read between slices.
+
+    ``left`` counts the remaining steps of the slice, and ``spare`` those beyond it.
+    """
 
     __slots__ = ("bytes_left", "frames", "left", "spare", "started")
 
@@ -46,13 +49,13 @@ class Meter:
         self.started = time.thread_time()
 
     def charge(self, steps: int) -> None:
-        """Charge steps."""
+        """Charge a number of steps."""
         self.left -= steps
         if self.left < 0:
             self.refill()
 
     def refill(self) -> None:
-        """Take as many slices as are needed."""
+        """Take as many slices as the charged steps need."""
         if time.thread_time() - self.started > TIME_S_MAX:
             raise AleLimitReached("time")
         missing = (-self.left // _SLICE + 1) * _SLICE

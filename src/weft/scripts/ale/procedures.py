@@ -1,4 +1,4 @@
-"""The built-in functions of Ale. Sequences are never lazy, so that they can be outputs."""
+"""The built-in functions of Ale."""
 
 from __future__ import annotations
 
@@ -9,17 +9,28 @@ from weft.scripts.ale import numbers
 from weft.scripts.ale.calls import apply, look_up
 from weft.scripts.ale.meter import AleFault, Meter
 from weft.scripts.ale.numbers import integer
-from weft.scripts.ale.values import Closure, Keyword, Lazy, Listed, Pair, Procedure, kind, listed, same, text
+from weft.scripts.ale.values import (
+    AleList,
+    Closure,
+    Keyword,
+    LazySequence,
+    Pair,
+    Procedure,
+    describe_type,
+    make_list,
+    same,
+    to_text,
+)
 
 _ITEM: Final = 16  # bytes per element of a sequence
 _NOTHING: Final = object()
 
 
 def items(meter: Meter, value: Any, name: str) -> Sequence[Any]:
-    """Return the elements of a sequence: characters of a string, pairs of an object, none of null."""
-    if type(value) in (list, Listed, Lazy):
-        found: Sequence[Any] = value
-        return found
+    """Return the elements of a sequence, the characters of a string, or the pairs of an object. Null has none."""
+    if type(value) in (list, AleList, LazySequence):
+        elements: Sequence[Any] = value
+        return elements
     if value is None:
         return []
     if type(value) is str:
@@ -28,32 +39,32 @@ def items(meter: Meter, value: Any, name: str) -> Sequence[Any]:
     if type(value) is dict:
         meter.take(len(value) * 96)
         return [Pair((Keyword(key), item)) for key, item in value.items()]
-    raise AleFault(f"`{name}` needs a sequence, not {kind(value)}")
+    raise AleFault(f"`{name}` needs a sequence, not {describe_type(value)}")
 
 
-def _made(meter: Meter, made: Sequence[Any]) -> list[Any]:
-    meter.take(len(made) * _ITEM + 64)
-    return list(made)
+def _new_vector(meter: Meter, values: Sequence[Any]) -> list[Any]:
+    meter.take(len(values) * _ITEM + 64)
+    return list(values)
 
 
-def _lazy(meter: Meter, made: Sequence[Any]) -> Lazy:
-    meter.take(len(made) * _ITEM + 64)
-    return Lazy(made)
+def _new_lazy(meter: Meter, values: Sequence[Any]) -> LazySequence:
+    meter.take(len(values) * _ITEM + 64)
+    return LazySequence(values)
 
 
-def _like(meter: Meter, value: Any, parts: Sequence[Any]) -> Any:
-    """Make a sequence of the same kind as another."""
+def _new_like(meter: Meter, value: Any, parts: Sequence[Any]) -> Any:
+    """Make a sequence of the same type as ``value``."""
     meter.take(len(parts) * _ITEM + 64)
-    if type(value) is Lazy:
-        return Lazy(parts)
-    return list(parts) if type(value) is list else listed(parts)
+    if type(value) is LazySequence:
+        return LazySequence(parts)
+    return list(parts) if type(value) is list else make_list(parts)
 
 
 # Text and equality
 
 
 def _str(meter: Meter, *values: Any) -> str:
-    parts = [text(meter, value) for value in values]
+    parts = [to_text(meter, value) for value in values]
     meter.take(sum(map(len, parts)) * 4)
     return "".join(parts)
 
@@ -72,9 +83,9 @@ def _raise(meter: Meter, *values: Any) -> Any:
 def _length(_meter: Meter, value: Any) -> int:
     if value is None:
         return 0
-    if type(value) in (list, str, dict, Listed, Lazy):
+    if type(value) in (list, str, dict, AleList, LazySequence):
         return len(value)
-    raise AleFault(f"`length` needs a sequence, not {kind(value)}")
+    raise AleFault(f"`length` needs a sequence, not {describe_type(value)}")
 
 
 def _first(meter: Meter, value: Any) -> Any:
@@ -86,8 +97,8 @@ def _first(meter: Meter, value: Any) -> Any:
 
 
 def _last(meter: Meter, value: Any) -> Any:
-    found = items(meter, value, "last")
-    return found[-1] if found else None
+    elements = items(meter, value, "last")
+    return elements[-1] if elements else None
 
 
 def _rest(meter: Meter, value: Any) -> Any:
@@ -97,8 +108,8 @@ def _rest(meter: Meter, value: Any) -> Any:
         meter.take(len(value) * 4)
         return value[1:]
     if type(value) is dict:
-        raise AleFault("the rest of an object depends on its order; use `dissoc`")
-    return _like(meter, value, items(meter, value, "rest")[1:])
+        raise AleFault("the rest of an object is not defined, because objects have no order; use `dissoc`")
+    return _new_like(meter, value, items(meter, value, "rest")[1:])
 
 
 def _reverse(meter: Meter, value: Any) -> Any:
@@ -107,56 +118,58 @@ def _reverse(meter: Meter, value: Any) -> Any:
         return value[::-1]
     if type(value) is dict:
         raise AleFault("`reverse` needs a sequence with an order, not an object")
-    return _like(meter, value, items(meter, value, "reverse")[::-1])
+    return _new_like(meter, value, items(meter, value, "reverse")[::-1])
 
 
 def _nth(meter: Meter, value: Any, index: Any, default: Any = _NOTHING) -> Any:
-    found, at = items(meter, value, "nth"), integer(index, "nth")
-    if 0 <= at < len(found):
-        return found[at]
+    elements, at = items(meter, value, "nth"), integer(index, "nth")
+    if 0 <= at < len(elements):
+        return elements[at]
     if default is _NOTHING:
-        raise AleFault(f"there is no element {at} in a sequence of {len(found)}")
+        raise AleFault(f"a sequence of length {len(elements)} has no element {at}")
     return default
 
 
-def _take(meter: Meter, count: Any, value: Any) -> Lazy:
-    return _lazy(meter, items(meter, value, "take")[: max(integer(count, "take"), 0)])
+def _take(meter: Meter, count: Any, value: Any) -> LazySequence:
+    return _new_lazy(meter, items(meter, value, "take")[: max(integer(count, "take"), 0)])
 
 
-def _drop(meter: Meter, count: Any, value: Any) -> Lazy:
-    found = items(meter, value, "drop")
-    meter.take(len(found) * _ITEM)
-    return Lazy(found[max(integer(count, "drop"), 0) :])
+def _drop(meter: Meter, count: Any, value: Any) -> LazySequence:
+    elements = items(meter, value, "drop")
+    meter.take(len(elements) * _ITEM)
+    return LazySequence(elements[max(integer(count, "drop"), 0) :])
 
 
-def _concat(meter: Meter, *values: Any) -> Lazy:
-    return Lazy(_joined(meter, *values))
+def _concat(meter: Meter, *values: Any) -> LazySequence:
+    return LazySequence(_concatenate(meter, *values))
 
 
-def _joined(meter: Meter, *values: Any) -> list[Any]:
+def _concatenate(meter: Meter, *values: Any) -> list[Any]:
     whole: list[Any] = []
     for value in values:
-        found = items(meter, value, "concat")
-        meter.take(len(found) * _ITEM)
-        whole.extend(found)
+        elements = items(meter, value, "concat")
+        meter.take(len(elements) * _ITEM)
+        whole.extend(elements)
     return whole
 
 
 def _conj(meter: Meter, value: Any, *added: Any) -> Any:
     if type(value) in (dict, str):
-        raise AleFault(f"`conj` cannot add to {kind(value)}; use `{'assoc' if type(value) is dict else 'str'}`")
-    found = items(meter, value, "conj")
-    # A vector grows at its end, everything else at its front, one by one.
-    return _like(meter, value, [*found, *added] if type(value) is list else [*reversed(added), *found])
+        raise AleFault(
+            f"`conj` cannot add to {describe_type(value)}; use `{'assoc' if type(value) is dict else 'str'}`"
+        )
+    elements = items(meter, value, "conj")
+    # A vector grows at its end. Other sequences grow at their front, one element after the other.
+    return _new_like(meter, value, [*elements, *added] if type(value) is list else [*reversed(added), *elements])
 
 
 def _cons(meter: Meter, added: Any, value: Any) -> Any:
-    if value is not None and type(value) not in (list, Listed, Lazy):
+    if value is not None and type(value) not in (list, AleList, LazySequence):
         return Pair((added, value))
-    return _like(meter, value, [added, *items(meter, value, "cons")])
+    return _new_like(meter, value, [added, *items(meter, value, "cons")])
 
 
-def _range(meter: Meter, *bounds: Any) -> Lazy:
+def _range(meter: Meter, *bounds: Any) -> LazySequence:
     low, high, step = 0, 0, 1
     whole = [integer(bound, "range") for bound in bounds]
     if len(whole) == 1:
@@ -169,7 +182,7 @@ def _range(meter: Meter, *bounds: Any) -> Lazy:
         raise AleFault("`range` needs a step other than 0")
     widest = max(low.bit_length(), high.bit_length()) // 8 + 48
     meter.take(max(0, (high - low) // step + 1) * widest)
-    return Lazy(range(low, high, step))
+    return LazySequence(range(low, high, step))
 
 
 # Objects
@@ -178,7 +191,7 @@ def _range(meter: Meter, *bounds: Any) -> Lazy:
 def _key(value: Any) -> str:
     if type(value) is Keyword or type(value) is str:
         return str(value)
-    raise AleFault(f"the key of an object is a keyword or a string, not {kind(value)}")
+    raise AleFault(f"the key of an object must be a keyword or a string, not {describe_type(value)}")
 
 
 def make_object(meter: Meter, *parts: Any) -> dict[str, Any]:
@@ -194,72 +207,72 @@ def _mapping(value: Any, name: str) -> dict[str, Any]:
         return {}
     if type(value) is dict:
         return value
-    raise AleFault(f"`{name}` needs an object, not {kind(value)}")
+    raise AleFault(f"`{name}` needs an object, not {describe_type(value)}")
 
 
 def _assoc(meter: Meter, value: Any, *parts: Any) -> dict[str, Any]:
-    found = _mapping(value, "assoc")
-    meter.take(len(found) * 96)
+    fields = _mapping(value, "assoc")
+    meter.take(len(fields) * 96)
     if len(parts) == 1:
         if type(parts[0]) is not Pair:
-            raise AleFault(f"`assoc` takes a key and a value, or a pair, not {kind(parts[0])}")
+            raise AleFault(f"`assoc` takes a key and a value, or a pair, not {describe_type(parts[0])}")
         parts = parts[0]
-    return {**found, **make_object(meter, *parts)}
+    return {**fields, **make_object(meter, *parts)}
 
 
 def _dissoc(meter: Meter, value: Any, *keys: Any) -> dict[str, Any]:
-    found, gone = _mapping(value, "dissoc"), {_key(key) for key in keys}
-    meter.take(len(found) * 96)
-    return {key: item for key, item in found.items() if key not in gone}
+    fields, removed = _mapping(value, "dissoc"), {_key(key) for key in keys}
+    meter.take(len(fields) * 96)
+    return {key: item for key, item in fields.items() if key not in removed}
 
 
 def _seq_to_object(meter: Meter, *values: Any) -> dict[str, Any]:
-    return make_object(meter, *_joined(meter, *values))
+    return make_object(meter, *_concatenate(meter, *values))
 
 
 def _contains(_meter: Meter, value: Any, key: Any) -> bool:
     return look_up(value, key, _NOTHING) is not _NOTHING
 
 
-# Functions that call functions. Python loops: a callback below C code would not count towards the depth.
+# Functions that call functions. They loop in Python, because a callback from C code would not count towards the depth.
 
 
-def _map(meter: Meter, function: Any, value: Any, *others: Any) -> Lazy:
-    made: list[Any] = []
+def _map(meter: Meter, function: Any, value: Any, *others: Any) -> LazySequence:
+    results: list[Any] = []
     if not others:
         for item in items(meter, value, "map"):
-            made.append(apply(meter, function, [item]))
+            results.append(apply(meter, function, [item]))
             meter.take(_ITEM)
-        return Lazy(made)
+        return LazySequence(results)
     rows = zip(items(meter, value, "map"), *(items(meter, other, "map") for other in others), strict=False)
     for row in rows:
-        made.append(apply(meter, function, list(row)))
+        results.append(apply(meter, function, list(row)))
         meter.take(_ITEM)
-    return Lazy(made)
+    return LazySequence(results)
 
 
-def _filter(meter: Meter, function: Any, value: Any) -> Lazy:
-    made: list[Any] = []
+def _filter(meter: Meter, function: Any, value: Any) -> LazySequence:
+    results: list[Any] = []
     for item in items(meter, value, "filter"):
         if apply(meter, function, [item]) is not False:
-            made.append(item)
+            results.append(item)
             meter.take(_ITEM)
-    return Lazy(made)
+    return LazySequence(results)
 
 
 def _reduce(meter: Meter, function: Any, *rest: Any) -> Any:
-    found = iter(items(meter, rest[-1], "reduce"))
-    total = rest[0] if len(rest) == 2 else next(found, _NOTHING)
+    elements = iter(items(meter, rest[-1], "reduce"))
+    total = rest[0] if len(rest) == 2 else next(elements, _NOTHING)
     if total is _NOTHING:
         return apply(meter, function, [])
-    return _folded(meter, function, total, found)
+    return _fold(meter, function, total, elements)
 
 
 def _fold_left(meter: Meter, function: Any, start: Any, value: Any) -> Any:
-    return _folded(meter, function, start, iter(items(meter, value, "fold-left")))
+    return _fold(meter, function, start, iter(items(meter, value, "fold-left")))
 
 
-def _folded(meter: Meter, function: Any, total: Any, rest: Iterator[Any]) -> Any:
+def _fold(meter: Meter, function: Any, total: Any, rest: Iterator[Any]) -> Any:
     for item in rest:
         total = apply(meter, function, [total, item])
     return total
@@ -271,39 +284,40 @@ def _apply(meter: Meter, function: Any, *rest: Any) -> Any:
     return apply(meter, function, [*rest[:-1], *last])
 
 
-# Predicates; each has a negation, with `!` before its name.
+# Predicates. Each has a negation, whose name begins with ``!``.
 
-_QUESTIONS: Final[Mapping[str, Callable[[Any], bool]]] = {
+_TYPE_PREDICATES: Final[Mapping[str, Callable[[Any], bool]]] = {
     "null?": lambda value: value is None,
     "string?": lambda value: type(value) is str,
     "str?": lambda value: type(value) is str,
     "boolean?": lambda value: type(value) is bool,
     "keyword?": lambda value: type(value) is Keyword,
     "vector?": lambda value: type(value) is list,
-    "list?": lambda value: type(value) is Listed or value is None,
+    "list?": lambda value: type(value) is AleList or value is None,
     "object?": lambda value: type(value) is dict,
     "function?": lambda value: type(value) in (Procedure, Closure),
-    "number?": lambda value: kind(value) == "a number",
+    "number?": lambda value: describe_type(value) == "a number",
     "true?": lambda value: value is True,
     "false?": lambda value: value is False,
-    "empty?": lambda value: value is None or (type(value) in (list, str, dict, Lazy) and not value),
+    "empty?": lambda value: value is None or (type(value) in (list, str, dict, LazySequence) and not value),
 }
 
 
-def _question(name: str, test: Callable[[Any], bool]) -> Procedure:
+def _predicate(name: str, test: Callable[[Any], bool]) -> Procedure:
     return Procedure(name, lambda _meter, value: test(value), 1, 1)
 
 
-def _negated(asked: Procedure) -> Procedure:
-    run = asked.run
-    return Procedure(f"!{asked.name}", lambda meter, *values: not run(meter, *values), asked.needs, asked.most)
+def _negate(predicate: Procedure) -> Procedure:
+    run = predicate.run
+    least, most = predicate.arguments_min, predicate.arguments_max
+    return Procedure(f"!{predicate.name}", lambda meter, *values: not run(meter, *values), least, most)
 
 
 _SEQUENCES: Final = (
-    Procedure("list", lambda meter, *values: listed(_made(meter, values)), 0, None),
-    Procedure("vector", lambda meter, *values: _made(meter, values), 0, None),
-    Procedure("seq->vector", _joined, 0, None),
-    Procedure("seq->list", lambda meter, *values: listed(_joined(meter, *values)), 0, None),
+    Procedure("list", lambda meter, *values: make_list(_new_vector(meter, values)), 0, None),
+    Procedure("vector", lambda meter, *values: _new_vector(meter, values), 0, None),
+    Procedure("seq->vector", _concatenate, 0, None),
+    Procedure("seq->list", lambda meter, *values: make_list(_concatenate(meter, *values)), 0, None),
     Procedure("seq->object", _seq_to_object, 0, None),
     Procedure("reverse", _reverse, 1, 1),
     Procedure("length", _length, 1, 1),
@@ -334,13 +348,14 @@ _GENERAL: Final = (
     Procedure("not", lambda _meter, value: value is False, 1, 1),
     Procedure("raise", _raise, 0, None),
 )
-_ASKED: Final = (
+_PREDICATES: Final = (
     Procedure("eq", _eq, 1, None),
-    *(_question(name, test) for name, test in _QUESTIONS.items()),
-    *(procedure for procedure in numbers.TABLE if procedure.name.endswith("?")),
+    *(_predicate(name, test) for name, test in _TYPE_PREDICATES.items()),
+    *(procedure for procedure in numbers.PROCEDURES if procedure.name.endswith("?")),
     *(procedure for procedure in _SEQUENCES if procedure.name == "contains?"),
 )
 
 PROCEDURES: Final[Mapping[str, Procedure]] = {
-    procedure.name: procedure for procedure in (*numbers.TABLE, *_SEQUENCES, *_GENERAL, *_ASKED, *map(_negated, _ASKED))
+    procedure.name: procedure
+    for procedure in (*numbers.PROCEDURES, *_SEQUENCES, *_GENERAL, *_PREDICATES, *map(_negate, _PREDICATES))
 }

@@ -1,7 +1,8 @@
 """Parse the text of an Ale script into forms with line numbers.
 
-Lists in parentheses, vectors in brackets, objects in braces, 'quoted; ; comments and #| nested ones |#; strings,
-integers (0x 0b 0o too), decimals, ratios, booleans, null, :keywords and symbols.
+A form is a list in parentheses, a vector in brackets, an object in braces, a ``'quoted`` form, a string, an integer
+(also with ``0x``, ``0b`` or ``0o``), a decimal, a ratio, a boolean, null, a ``:keyword`` or a symbol. A comment begins
+with ``;``, or is enclosed in ``#|`` and ``|#``, which nest.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ _DIGITS_MAX: Final = INT_BITS_MAX * 3 // 10
 
 
 class Symbol(NamedTuple):
-    """A name."""
+    """A name in the text."""
 
     name: str
     line: int
@@ -43,7 +44,7 @@ class Literal(NamedTuple):
 
 
 class GroupForm(NamedTuple):
-    """Forms in brackets; `kind` is the opening one, or `'` for a quoted form."""
+    """Forms in brackets, or a quoted form. ``kind`` is the opening bracket or ``'``."""
 
     kind: str
     forms: tuple[Form, ...]
@@ -53,7 +54,7 @@ class GroupForm(NamedTuple):
 Form = Symbol | Literal | GroupForm
 
 
-class _Open:
+class _OpenGroup:
     """A group that is not closed yet."""
 
     def __init__(self, kind: str, line: int) -> None:
@@ -62,11 +63,11 @@ class _Open:
         self.forms: list[Form] = []
 
 
-def read(text: str) -> list[Form]:
+def read_forms(text: str) -> list[Form]:
     """Return all forms of a script.
 
     Raises:
-        BadScript: brackets or quotes do not match, a number is malformed, or it is nested too deeply.
+        BadScript: brackets or quotes do not match, a number is malformed, or the forms are nested too deeply.
     """
     return _AleReader(text).read()
 
@@ -76,7 +77,7 @@ class _AleReader:
         self.text = text
         self.at = 0
         self.line = 1
-        self.stack = [_Open("", 1)]
+        self.stack = [_OpenGroup("", 1)]
 
     def read(self) -> list[Form]:
         while self.at < len(self.text):
@@ -86,8 +87,8 @@ class _AleReader:
             self._take(token[0])
         last = self.stack[-1]
         if last.kind:
-            what = "quote" if last.kind == "'" else f"`{last.kind}`"
-            raise bad("a quote is followed by nothing" if last.kind == "'" else f"{what} is never closed", last.line)
+            quote = last.kind == "'"
+            raise bad("nothing follows a quote" if quote else f"`{last.kind}` is never closed", last.line)
         return last.forms
 
     def _advance(self, at: int) -> None:
@@ -102,8 +103,8 @@ class _AleReader:
             self._skip_block()
         elif first in "([{'":
             if len(self.stack) > NESTING_MAX:
-                raise bad(f"it is nested deeper than {NESTING_MAX} levels", self.line)
-            self.stack.append(_Open(first, self.line))
+                raise bad(f"the script is nested deeper than {NESTING_MAX} levels", self.line)
+            self.stack.append(_OpenGroup(first, self.line))
         elif first in ")]}":
             self._close(first)
         elif first == '"':
@@ -112,11 +113,11 @@ class _AleReader:
             self._add(_atom(token, self.line))
 
     def _skip_block(self) -> None:
-        begun, depth = self.line, 1
+        start_line, depth = self.line, 1
         while depth:
             mark = _BLOCK.search(self.text, self.at)
             if mark is None:
-                raise bad("a comment is never closed", begun)
+                raise bad("a comment is never closed", start_line)
             self._advance(mark.end())
             depth += 1 if mark[0] == "#|" else -1
 
@@ -124,7 +125,7 @@ class _AleReader:
         group = self.stack[-1]
         if _CLOSING.get(group.kind) != closing:
             expected = f"; `{_CLOSING[group.kind]}` is expected" if group.kind in _CLOSING else ""
-            raise bad(f"`{closing}` closes nothing{expected}", self.line)
+            raise bad(f"`{closing}` has no opening bracket{expected}", self.line)
         self.stack.pop()
         self._add(GroupForm(group.kind, tuple(group.forms), group.line))
 
@@ -134,11 +135,11 @@ class _AleReader:
         self.stack[-1].forms.append(form)
 
     def _read_string(self) -> str:
-        begun, parts = self.line, []
+        start_line, parts = self.line, []
         while True:
             part = _STRING.match(self.text, self.at)
             if part is None:
-                raise bad("a string is never closed", begun)
+                raise bad("a string is never closed", start_line)
             self._advance(part.end())
             parts.append(part[1])
             if part[2] == '"':
@@ -177,5 +178,5 @@ def _number(token: str, line: int) -> int | float | Fraction:
 
 
 def bad(reason: str, line: int, hint: str = "") -> BadScript:
-    """Make the error for a text, with its line."""
+    """Make the error for a script that cannot be read or compiled."""
     return bad_script("ale", reason, line=line, hint=hint)

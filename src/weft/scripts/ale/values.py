@@ -1,8 +1,8 @@
-"""The values of Ale: JSON values as in Python, and keywords, ratios and functions.
+"""The values of Ale: Python's values for JSON, and keywords, ratios, lists, pairs and functions.
 
-Vectors are Python lists. Objects are dicts with text keys (`:name` and "name" are the same key). Neither is ever
-changed. Lists, pairs and the results of `map` and the like have types of their own: a list is not a vector, and grows
-at its front. Null is the empty list. Only `false` is false.
+Vectors are Python lists. Objects are dicts whose keys are strings (``:name`` and "name" are the same key). Neither is
+ever changed in place. Lists, pairs and the results of functions like ``map`` have types of their own. Unlike a vector,
+a list grows at its front. Null is the empty list. Only ``false`` is false.
 """
 
 from __future__ import annotations
@@ -24,61 +24,62 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 class Keyword(str):
-    """`:name`. Equal, as a key, to the text without its colon."""
+    """A keyword, ``:name``. As a key, it is equal to the string without the colon."""
 
     __slots__ = ()
 
 
-class Listed(tuple[Any, ...]):
-    """`'(1 2)`: a list, never empty, because the empty one is null."""
+class AleList(tuple[Any, ...]):
+    """A list, ``'(1 2)``. Never empty, because the empty list is null."""
 
     __slots__ = ()
 
 
-class Lazy(tuple[Any, ...]):
-    """The result of `map`, `filter`, `take`, `drop`, `concat` and `range`.
+class LazySequence(tuple[Any, ...]):
+    """The result of ``map``, ``filter``, ``take``, ``drop``, ``concat`` and ``range``.
 
-    In Ale these are lazy, and comparing or printing one is useless. Here they are made at once and can be outputs, but
-    comparing or printing one is an error.
+    In Ale, these are lazy, and comparing or printing them has no useful result. Here they are computed at once and can
+    be outputs, but comparing or printing them is an error.
     """
 
     __slots__ = ()
 
 
 class Pair(tuple[Any, Any]):
-    """A pair: `(cons :a 1)`, or an entry of an object. `first` gives its key, `rest` its value."""
+    """A pair: ``(cons :a 1)``, or an entry of an object. ``first`` returns its key, and ``rest`` its value."""
 
     __slots__ = ()
 
 
-def listed(values: Iterable[Any]) -> Listed | None:
-    """Make a list."""
-    return Listed(values) or None
+def make_list(values: Iterable[Any]) -> AleList | None:
+    """Make a list, or null if there are no values."""
+    return AleList(values) or None
 
 
 class Procedure:
-    """A function of the language: `run(meter, *arguments)`."""
+    """A built-in function, called as ``run(meter, *arguments)``."""
 
-    __slots__ = ("most", "name", "needs", "run")
+    __slots__ = ("arguments_max", "arguments_min", "name", "run")
 
-    def __init__(self, name: str, run: Callable[..., Any], needs: int, most: int | None) -> None:
+    def __init__(self, name: str, run: Callable[..., Any], arguments_min: int, arguments_max: int | None) -> None:
         self.name = name
         self.run = run
-        self.needs = needs
-        self.most = most
+        self.arguments_min = arguments_min
+        self.arguments_max = arguments_max
 
-    def misfit(self, given: int) -> str:
-        """Return what is wrong with that number of arguments, or an empty text."""
-        if given >= self.needs and (self.most is None or given <= self.most):
+    def arity_error(self, given: int) -> str:
+        """Return the error for this number of arguments, or an empty string if it is allowed."""
+        least, most = self.arguments_min, self.arguments_max
+        if given >= least and (most is None or given <= most):
             return ""
-        wanted = f"at least {self.needs}" if self.most is None else f"{self.needs} to {self.most}"
-        if self.needs == self.most:
-            wanted = str(self.needs)
-        return f"`{self.name}` takes {wanted} argument{'s' * (wanted != '1')}, not {given}"
+        expected = f"at least {least}" if most is None else f"{least} to {most}"
+        if least == most:
+            expected = str(least)
+        return f"`{self.name}` takes {expected} argument{'s' * (expected != '1')}, not {given}"
 
 
 class FunctionShape:
-    """What the compiler knows about a function. There is one for each `lambda` in the text."""
+    """The compiled code of one ``lambda`` in the text."""
 
     __slots__ = ("body", "cost", "height", "parameters", "rest", "slots")
 
@@ -86,13 +87,13 @@ class FunctionShape:
         self.body = body
         self.parameters = parameters
         self.rest = rest  # the last parameter takes all remaining arguments
-        self.slots = 0  # more slots, for the names that the body binds
-        self.cost = 1  # steps
-        self.height = 1  # Python frames
+        self.slots = 0  # additional slots of the frame, for the names that the body binds
+        self.cost = 1  # steps that a call costs
+        self.height = 1  # Python frames that a call needs
 
 
 class Closure:
-    """A function of the script: its shape, and the frame it was made in."""
+    """A function made by a ``lambda``: its compiled code, and the frame in which it was made."""
 
     __slots__ = ("frame", "shape")
 
@@ -101,28 +102,28 @@ class Closure:
         self.frame = frame
 
 
-def kind(value: Any) -> str:
-    """Return what messages call a value."""
+def describe_type(value: Any) -> str:
+    """Return the type of a value, as messages name it."""
     if value is None:
         return "null"
     names = {bool: "a boolean", str: "a string", Keyword: "a keyword", list: "a sequence", dict: "an object"}
-    names |= {Listed: "a sequence", Lazy: "a sequence", Pair: "a pair"}
+    names |= {AleList: "a sequence", LazySequence: "a sequence", Pair: "a pair"}
     if type(value) in names:
         return names[type(value)]
     return "a function" if type(value) in (Procedure, Closure) else "a number"
 
 
 def same(meter: Meter, one: Any, other: Any) -> bool:
-    """Compare structurally, strict about types: 5 is not 5.0."""
+    """Compare two values for equality, including their types: 5 is not equal to 5.0."""
     pairs = [(one, other)]
     while pairs:
         meter.charge(1)
         a, b = pairs.pop()
-        if type(a) is Lazy or type(b) is Lazy:
-            raise _unmade("compared")
+        if type(a) is LazySequence or type(b) is LazySequence:
+            raise _lazy_fault("compared")
         if type(a) is not type(b):
             return False
-        if type(a) in (list, Listed, Pair):
+        if type(a) in (list, AleList, Pair):
             if len(a) != len(b):
                 return False
             meter.take(len(a) * 64)
@@ -140,20 +141,20 @@ def same(meter: Meter, one: Any, other: Any) -> bool:
     return True
 
 
-def _unmade(what: str) -> AleFault:
-    return AleFault(f"a lazy sequence cannot be {what}; make it a vector first: (seq->vector …)")
+def _lazy_fault(what: str) -> AleFault:
+    return AleFault(f"a lazy sequence cannot be {what}; convert it to a vector first, with `(seq->vector …)`")
 
 
-def text(meter: Meter, value: Any) -> str:
-    """Return the value as `str` shows it: strings without quotes, null as nothing."""
+def to_text(meter: Meter, value: Any) -> str:
+    """Convert a value to text, as ``str`` does: strings have no quotes, and null is empty."""
     if type(value) is str:
         return value
     if value is None:
         return ""
-    return _printed(meter, value, 0)
+    return _print(meter, value, 0)
 
 
-def _printed(meter: Meter, value: Any, depth: int) -> str:
+def _print(meter: Meter, value: Any, depth: int) -> str:
     meter.charge(1)
     shape = type(value)
     if shape is bool:
@@ -167,18 +168,18 @@ def _printed(meter: Meter, value: Any, depth: int) -> str:
         return f'"{value.translate(_ESCAPES)}"'
     if shape is Keyword:
         return f":{value}"
-    if shape is Lazy:
-        raise _unmade("printed")
+    if shape is LazySequence:
+        raise _lazy_fault("printed")
     if shape not in _BRACKETS:
         return "function"
     if depth >= _PRINT_DEPTH_MAX:
         raise AleLimitReached("depth")
     if shape is Pair:
-        parts = [_printed(meter, value[0], depth + 1), ".", _printed(meter, value[1], depth + 1)]
+        parts = [_print(meter, value[0], depth + 1), ".", _print(meter, value[1], depth + 1)]
     elif shape is not dict:
-        parts = [_printed(meter, item, depth + 1) for item in value]
+        parts = [_print(meter, item, depth + 1) for item in value]
     else:
-        parts = [f":{key} {_printed(meter, item, depth + 1)}" for key, item in value.items()]
+        parts = [f":{key} {_print(meter, item, depth + 1)}" for key, item in value.items()]
     whole = " ".join(parts)
     meter.take(len(whole) * 4)
     opening, closing = _BRACKETS[shape]
@@ -188,13 +189,13 @@ def _printed(meter: Meter, value: Any, depth: int) -> str:
 _BRACKETS: Final[dict[type, tuple[str, str]]] = {
     list: ("[", "]"),
     dict: ("{", "}"),
-    Listed: ("(", ")"),
+    AleList: ("(", ")"),
     Pair: ("(", ")"),
 }
 
 
-class _Output:
-    """The size and depth of the output. Values may share parts, so a small value can be large as JSON."""
+class _OutputBudget:
+    """The remaining size of the output. Values may share parts, so a small value can become large JSON."""
 
     __slots__ = ("bytes_left", "nodes_left")
 
@@ -204,16 +205,16 @@ class _Output:
 
 
 def to_json(value: Any) -> Any:
-    """Return the value as JSON: keywords as text, ratios as decimals, integers beyond 64 bits as text.
+    """Convert a value to JSON. Keywords and integers of more than 64 bits become text, and ratios become decimals.
 
     Raises:
-        AleFault: a function, or a number that is infinite or NaN.
-        AleLimitReached: too big or too deep.
+        AleFault: the value contains a pair, a function, or a number that is infinite or NaN.
+        AleLimitReached: the value is too big or nested too deeply.
     """
-    return _written(value, 0, _Output())
+    return _convert(value, 0, _OutputBudget())
 
 
-def _written(value: Any, depth: int, output: _Output) -> Any:
+def _convert(value: Any, depth: int, output: _OutputBudget) -> Any:
     shape = type(value)
     output.nodes_left -= 1
     output.bytes_left -= 8
@@ -231,16 +232,16 @@ def _written(value: Any, depth: int, output: _Output) -> Any:
         return _decimal(value)
     if depth >= DEPTH_MAX - 1:
         raise AleLimitReached("depth")
-    if shape is list or shape is Listed or shape is Lazy:
-        return [_written(item, depth + 1, output) for item in value]
+    if shape is list or shape is AleList or shape is LazySequence:
+        return [_convert(item, depth + 1, output) for item in value]
     if shape is dict:
-        return {key: _written(item, depth + 1, output) for key, item in _counted(value, output)}
+        return {key: _convert(item, depth + 1, output) for key, item in _charge_keys(value, output)}
     if shape is Pair:
-        raise AleFault("it returns a pair, which JSON does not have; take its first or its rest")
-    raise AleFault("it returns a function, which JSON does not have")
+        raise AleFault("the script returns a pair, which JSON does not have; return its `first` or its `rest`")
+    raise AleFault("the script returns a function, which JSON does not have")
 
 
-def _counted(value: dict[str, Any], output: _Output) -> Any:
+def _charge_keys(value: dict[str, Any], output: _OutputBudget) -> Any:
     for key, item in value.items():
         output.bytes_left -= len(key)
         yield key, item
@@ -252,5 +253,5 @@ def _decimal(value: float | Fraction) -> float:
     except OverflowError:
         number = math.inf
     if not math.isfinite(number):
-        raise AleFault(f"it returns {number}, which JSON does not have")
+        raise AleFault(f"the script returns {number}, which JSON does not have")
     return number

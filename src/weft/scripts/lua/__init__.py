@@ -1,14 +1,13 @@
-"""Lua 5.4 through lupa: in this process if its time can be bounded, else in another one that can be killed.
+"""Scripts in Lua 5.4, run by lupa in this process, or in a worker process if their time cannot be bounded here.
 
-A call in this process costs a few microseconds, a round trip to another one a hundred. So a script runs here, under a
-hook that counts instructions, reads the processor time of the thread and watches memory (`sandbox.lua`). The hook
-cannot interrupt the matching of a string pattern. A pattern whose worst case is short, by its length, its repetitions
-and the subject, runs here like everything else. At the first pattern that is not short, the call is stopped and starts
-again in a worker process, which is killed after a second. Scripts are pure, so starting again is safe, and a script
-cannot tell where it ran.
+A call in this process takes a few microseconds; a round trip to a worker takes a hundred. So a script runs here, under
+a hook that counts instructions, reads the processor time of the thread and watches memory (``sandbox.lua``). The hook
+cannot interrupt the matching of a string pattern. A pattern that is fast even in its worst case, judging by its length,
+its repetitions and the subject, is matched here. At the first other pattern, the call is stopped and repeated in a
+worker process, which is killed after a second. Scripts are pure, so repeating one is safe.
 
-Lua scripts get their inputs as local variables and `return` a value. `pairs` is sorted, `table.sort` is stable,
-and there are no addresses and no random numbers: the same inputs give the same outputs on every machine.
+A script has its inputs as local variables and returns a value. ``pairs`` is sorted, ``table.sort`` is stable, and there
+are no addresses or random numbers, so the same inputs produce the same outputs on every machine.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from weft.errors import WeftError
-from weft.scripts.failures import bad_script, failed, too_much
+from weft.scripts.failures import bad_script, limit_exceeded, script_failed
 from weft.scripts.lua.state import LuaOutcome, states
 from weft.scripts.lua.workers import run_killable
 from weft.scripts.script import CompiledScript
@@ -35,7 +34,7 @@ _KEYWORDS: Final = frozenset({
 
 
 class LuaScript(CompiledScript):
-    """A chunk with its inputs as local variables."""
+    """A Lua chunk whose inputs are local variables."""
 
     __slots__ = ("_text",)
 
@@ -44,38 +43,39 @@ class LuaScript(CompiledScript):
         self._text = chunk_text(source, inputs)
 
     def evaluate(self, values: Mapping[str, Any]) -> Any:
-        return _read(self._run(values, truth=False))
+        return _decode(self._run(values, truth=False))
 
     def holds(self, values: Mapping[str, Any]) -> bool:
         return self._run(values, truth=True) == b"true"
 
     def _run(self, values: Mapping[str, Any], *, truth: bool) -> bytes:
-        given = self.arguments(values)
+        arguments = self.arguments(values)
         pool = states()
         state = pool.borrow()
         try:
-            outcome = state.run(self._text, given, truth=truth)
+            outcome = state.run(self._text, arguments, truth=truth)
         finally:
             pool.give_back(state)
         if outcome.text == b"elsewhere" and outcome.status == "limit":
-            outcome = run_killable(self._text, given, truth=truth)
+            outcome = run_killable(self._text, arguments, truth=truth)
         if outcome.status == "ok":
             return outcome.text
-        raise _failure(outcome)
+        raise _call_error(outcome)
 
 
 def compile_lua(source: str, inputs: tuple[str, ...]) -> LuaScript:
-    """Check the names and compile the chunk.
+    """Compile a Lua script.
 
     Raises:
-        BadScript: a name that Lua cannot have, or a text that it cannot read.
+        BadScript: an input cannot be a variable in Lua, or the text does not compile.
         UsageError: lupa is not installed.
     """
     for name in inputs:
         if not _NAME.fullmatch(name) or name in _KEYWORDS:
-            fit = re.sub(r"\W", "_", name, flags=re.ASCII)
-            hint = f"Rename it, to `{fit}` perhaps." if _NAME.fullmatch(fit) and fit != name else "Rename it."
-            raise bad_script(LANGUAGE, f"the input {name!r} cannot be a variable of Lua", hint=hint)
+            suggestion = re.sub(r"\W", "_", name, flags=re.ASCII)
+            usable = suggestion != name and _NAME.fullmatch(suggestion)
+            hint = f"Rename the input, for example to `{suggestion}`." if usable else "Rename the input."
+            raise bad_script(LANGUAGE, f"the input {name!r} cannot be a variable in Lua", hint=hint)
     pool = states()
     state = pool.borrow()
     try:
@@ -84,35 +84,35 @@ def compile_lua(source: str, inputs: tuple[str, ...]) -> LuaScript:
     finally:
         pool.give_back(state)
     if problem:
-        raise _refusal(problem, "Write `return` before the value." if is_value else "")
+        raise _compile_error(problem, "Write `return` before the value." if is_value else "")
     return LuaScript(source, inputs)
 
 
 def chunk_text(source: str, inputs: tuple[str, ...]) -> str:
-    """Return the whole chunk. The inputs are bound on the first line of the script, so that line numbers stay right."""
+    """Return the chunk for a script. It binds the inputs on the first line, so that line numbers stay correct."""
     return f"local {', '.join(inputs)} = ...; {source}" if inputs else source
 
 
-def _refusal(problem: str, hint: str) -> WeftError:
+def _compile_error(problem: str, hint: str) -> WeftError:
     if problem == "memory":
-        return bad_script(LANGUAGE, "it is too big to compile")
+        return bad_script(LANGUAGE, "the script is too big to compile")
     place = _PLACE.match(problem)
     line = int(place[1]) if place else None
     return bad_script(LANGUAGE, _PLACE.sub("", problem, count=1), line=line, hint=hint)
 
 
-def _failure(outcome: LuaOutcome) -> WeftError:
-    said = outcome.text.decode(errors="replace")
+def _call_error(outcome: LuaOutcome) -> WeftError:
+    message = outcome.text.decode(errors="replace")
     if outcome.status == "limit":
-        return too_much(LANGUAGE, said, line=outcome.line or None)
-    reason = _PLACE.sub("", said, count=1)
+        return limit_exceeded(LANGUAGE, message, line=outcome.line or None)
+    reason = _PLACE.sub("", message, count=1)
     if "stack overflow" in reason or "error in error handling" in reason:
-        return too_much(LANGUAGE, "depth", line=outcome.line or None)
-    return failed(LANGUAGE, reason, line=outcome.line or None)
+        return limit_exceeded(LANGUAGE, "depth", line=outcome.line or None)
+    return script_failed(LANGUAGE, reason, line=outcome.line or None)
 
 
-def _read(text: bytes) -> Any:
+def _decode(text: bytes) -> Any:
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        raise failed(LANGUAGE, "it returns text that is not UTF-8") from None
+        raise script_failed(LANGUAGE, "the script returns text that is not UTF-8") from None

@@ -1,8 +1,8 @@
-"""One Lua machine with the sandbox in it, and the pool of machines for threads.
+"""Lua states with the sandbox loaded, and a pool of them for threads.
 
-A machine runs one call at a time, from JSON to JSON. No Lua object ever reaches Python: a conversion that runs out of
-memory outside of Lua's protection would end the process. A machine that ran out of memory, or that has compiled much,
-is dropped. A new one takes about a millisecond.
+A state runs one call at a time, from JSON to JSON. No Lua object ever reaches Python, because a conversion that runs
+out of memory outside a protected call would end the process. A state that has run out of memory, or has compiled many
+chunks, is replaced. Making a new one takes about a millisecond.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ class Patterns(StrEnum):
 
 
 class LuaOutcome(NamedTuple):
-    """How a call ended: `ok` with JSON, `failed` with a reason, `limit` with its name; and the line, 0 if unknown."""
+    """How a call ended: ``ok`` with JSON, ``failed`` with a reason, or ``limit`` with the name of the limit.
+
+    ``line`` is 0 if it is unknown.
+    """
 
     status: str
     text: bytes
@@ -38,32 +41,32 @@ class LuaOutcome(NamedTuple):
 
 
 class LuaState:
-    """One machine. Not for two threads at once."""
+    """One Lua state. Not thread-safe. A state that is ``spent`` must not be used again."""
 
     __slots__ = ("_chars", "_compile", "_ids", "_run", "spent")
 
     def __init__(self, patterns: Patterns) -> None:
-        machine = _lua().LuaRuntime(
+        runtime = _lua().LuaRuntime(
             encoding=None,
             register_eval=False,
             register_builtins=False,
             attribute_filter=_refuse_attribute,
             max_memory=limits.LUA_MEMORY_MAX,
         )
-        values = machine.execute(
+        values = runtime.execute(
             _source("values.lua"), limits.OUTPUT_BYTES_MAX, limits.OUTPUT_NODES_MAX, limits.DEPTH_MAX
         )
         numbers = (limits.LUA_STEPS_MAX, limits.TIME_S_MAX, limits.LUA_LIVE_KB_MAX, limits.OUTPUT_BYTES_MAX)
-        told = machine.execute("local a, b, c, d = ... return function() return a, b, c, d end", *numbers)
-        self._compile, self._run = machine.execute(
-            _source("sandbox.lua"), thread_time, patterns.value.encode(), told, *values
+        get_limits = runtime.execute("local a, b, c, d = ... return function() return a, b, c, d end", *numbers)
+        self._compile, self._run = runtime.execute(
+            _source("sandbox.lua"), thread_time, patterns.value.encode(), get_limits, *values
         )
         self._ids: dict[str, int] = {}
         self._chars = 0
         self.spent = False
 
     def compile(self, text: str) -> str:
-        """Compile a chunk unless it is known; what is wrong with it, or nothing."""
+        """Compile a chunk, unless it is compiled already. Returns the error, or an empty text."""
         if text in self._ids:
             return ""
         id_next = len(self._ids) + 1
@@ -75,30 +78,30 @@ class LuaState:
         self._chars += len(text)
         return ""
 
-    def run(self, text: str, given: bytes, *, truth: bool) -> LuaOutcome:
-        """Call a chunk with a JSON array; `truth` asks only whether its value is true.
+    def run(self, text: str, arguments: bytes, *, truth: bool) -> LuaOutcome:
+        """Call a chunk with a JSON array of arguments. With ``truth``, return only whether its value is true.
 
-        A chunk that does not compile in a machine of its own size has no room left in this one.
+        The chunk has been compiled before in some state. If it does not compile in this one, memory is short here.
         """
         if text not in self._ids and self.compile(text):
             self.spent = True
             return LuaOutcome("limit", b"memory", 0)
-        self.spent = True  # until it returns normally
+        self.spent = True  # until the call returns normally
         try:
-            status, said, line = self._run(self._ids[text], given, truth, thread_time())
+            status, message, line = self._run(self._ids[text], arguments, truth, thread_time())
         except _lua().LuaMemoryError:
             return LuaOutcome("limit", b"memory", 0)
         except _lua().LuaError as error:
-            # Only errors that Lua raises while it reports another error come here.
+            # Only an error that Lua raises while it reports another error gets here.
             return LuaOutcome("failed", str(error).encode(errors="replace"), 0)
-        self.spent = said == b"memory" or self._chars > _CHUNK_CHARS_MAX
-        return LuaOutcome(status.decode(), said, line)
+        self.spent = message == b"memory" or self._chars > _CHUNK_CHARS_MAX
+        return LuaOutcome(status.decode(), message, line)
 
 
 class LuaStates:
-    """The pool of machines. At most `STATES_MAX` threads run Lua at once; the others wait.
+    """A pool of Lua states. At most ``STATES_MAX`` threads run Lua at once; the others wait.
 
-    `borrow` and `give_back` take the lock only to make a machine, or if somebody waits.
+    ``borrow`` and ``give_back`` take the lock only to make a state, or if a thread is waiting.
     """
 
     def __init__(self) -> None:
@@ -108,14 +111,14 @@ class LuaStates:
         self._waiting = 0
 
     def borrow(self) -> LuaState:
-        """Return a machine for one call, with `Patterns.BOUNDED`."""
+        """Return a machine for one call, with ``Patterns.BOUNDED``."""
         try:
             return self._idle.pop()
         except IndexError:
-            return self._made_or_awaited()
+            return self._make_or_wait()
 
     def give_back(self, state: LuaState) -> None:
-        """Let others have it, or a new one if it is spent."""
+        """Return a state to the pool. A spent one is dropped."""
         if state.spent:
             with self._freed:
                 self._count -= 1
@@ -126,7 +129,7 @@ class LuaStates:
             with self._freed:
                 self._freed.notify()
 
-    def _made_or_awaited(self) -> LuaState:
+    def _make_or_wait(self) -> LuaState:
         with self._freed:
             self._waiting += 1
             try:
@@ -150,12 +153,12 @@ _shared = [LuaStates()]
 
 
 def states() -> LuaStates:
-    """Return the machines of this process."""
+    """Return the pool of this process."""
     return _shared[0]
 
 
 def _reset_after_fork() -> None:
-    """Make a new pool after a fork: a thread that does not exist here may hold the lock."""
+    """Make a new pool after a fork, because a thread of the parent may have held the lock."""
     _shared[0] = LuaStates()
 
 
@@ -176,4 +179,4 @@ def _source(name: str) -> str:
 
 
 def _refuse_attribute(_object: object, _name: object, _is_setting: object) -> Any:
-    raise AttributeError("not for scripts")
+    raise AttributeError("scripts cannot access attributes of Python objects")

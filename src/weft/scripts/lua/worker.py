@@ -1,8 +1,8 @@
-"""The worker process: it answers one call after the other until its input ends, and may be killed at any time.
+"""The worker process for Lua. It runs calls one after the other until its input ends, and may be killed at any time.
 
-A frame is four bytes of length and a body in MessagePack. The first answer is empty and says that the worker is ready.
-The worker does not outlive its parent: it ends when the pipe closes. While it is busy, an alarm ends it; the alarm has
-no handler, so it works inside of a pattern, too.
+A frame consists of four bytes of length and a body in MessagePack. The first reply is empty and means that the worker
+is ready. The worker does not outlive its parent, because it ends when the pipe closes. While it is busy, an alarm ends
+it. The alarm has no handler, so it works even while a pattern is matched.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ _ALARM_S: Final = 5.0
 
 
 class LuaCall(msgspec.Struct, array_like=True):
-    """A call for the worker."""
+    """A call to run: a chunk, its arguments as JSON, and whether only the truth of the result matters."""
 
     text: str
-    given: bytes
+    arguments: bytes
     truth: bool
 
 
 def read_frame(stream: BinaryIO) -> bytes | None:
-    """Return the next body, or None at the end of the stream."""
+    """Return the body of the next frame, or None at the end of the stream."""
     head = _read_exactly(stream, 4)
     return None if head is None else _read_exactly(stream, int.from_bytes(head, "big"))
 
 
 def write_frame(stream: BinaryIO, body: bytes) -> None:
-    """Write a body with its length, whole."""
+    """Write a frame with this body."""
     stream.write(len(body).to_bytes(4, "big") + body)
     stream.flush()
 
@@ -51,19 +51,19 @@ def _read_exactly(stream: BinaryIO, size: int) -> bytes | None:
 
 
 def serve() -> None:
-    """Answer calls until the input ends."""
+    """Run calls until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes the pipe
-    questions, answers = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    calls, replies = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     state = LuaState(Patterns.ALL)
-    write_frame(answers, b"")
-    while (frame := read_frame(questions)) is not None:
-        question = msgspec.msgpack.decode(frame, type=LuaCall)
+    write_frame(replies, b"")
+    while (frame := read_frame(calls)) is not None:
+        call = msgspec.msgpack.decode(frame, type=LuaCall)
         _set_alarm(_ALARM_S)
-        outcome = state.run(question.text, question.given, truth=question.truth)
+        outcome = state.run(call.text, call.arguments, truth=call.truth)
         _set_alarm(0.0)
         if state.spent:
             state = LuaState(Patterns.ALL)
-        write_frame(answers, msgspec.msgpack.encode(outcome))
+        write_frame(replies, msgspec.msgpack.encode(outcome))
 
 
 def _set_alarm(seconds: float) -> None:
