@@ -1,6 +1,6 @@
 """Every error that Weft raises, grouped by what the caller should do.
 
-    WeftError                     message, hint, code (`weft help CODE`), context
+    WeftError                     message, hint, code (``weft help CODE``), context
     ├── UsageError                the caller is wrong; trying again does not help
     │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport  MissingExtra
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
@@ -30,9 +30,9 @@
     └── LimitExceeded             a limit on size, depth, count or time
 
     Critical  Rollback            raised by users: no retry; fail the run now
-    Evicted                       control flow, a BaseException: passes `except Exception`
+    Evicted                       control flow, a BaseException: passes ``except Exception``
 
-Cancellation is `asyncio.CancelledError`. Every class has a stable `code`; one error may carry a narrower one.
+Cancellation is ``asyncio.CancelledError``. Every class has a stable ``code``; one error may carry a narrower one.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ import msgspec
 class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
     """A failure as recorded in the log.
 
-    `data` and `attributes` hold the `args` and fields of the exception after conversion to JSON. `where` is a file and
-    line: "app.py:22". `cause` is the root cause in one line, if it is another failure. `traceback` is the text that
-    Python would print: at most 16 KiB, without Weft's own frames and without secrets.
+    ``data`` and ``attributes`` hold the ``args`` and fields of the exception after conversion to JSON. ``where`` is a
+    file and line: "app.py:22". ``cause`` is the root cause in one line, if it is another failure. ``traceback`` is the
+    text that Python would print: at most 16 KiB, without Weft's own frames and without secrets.
     """
 
     type: str
@@ -74,14 +74,14 @@ class Failure(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class RecordedTraceback(Exception):
-    """The recorded traceback of a failure, as the `__cause__` of the error that reports it."""
+    """The recorded traceback of a failure, as the ``__cause__`` of the error that reports it."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}" if self.args else ""
 
 
 class WeftError(Exception):
-    """The base class of all errors. `str()` says what happened, where, and what to do."""
+    """The base class of all errors. ``str()`` says what happened, where, and what to do."""
 
     code: str = "weft.error"
 
@@ -135,13 +135,13 @@ class LoopRunning(UsageError):
 
 
 class NotAsync(UsageError):
-    """A workflow must be `async def`."""
+    """A workflow must be ``async def``."""
 
     code = "usage.not_async"
 
 
 class NoContext(UsageError):
-    """`weft.context()` was called outside a workflow, or `weft.task()` outside a step."""
+    """``weft.context()`` was called outside a workflow, or ``weft.task()`` outside a step."""
 
     code = "usage.no_context"
 
@@ -183,7 +183,7 @@ class BadDuration(UsageError):
 
 
 class BadValue(UsageError):
-    """A value cannot be stored as JSON (`value.not_json`) or does not have its declared type (`value.wrong_type`)."""
+    """A value cannot be stored as JSON (``value.not_json``), or has the wrong type (``value.wrong_type``)."""
 
     code = "value.not_json"
 
@@ -284,7 +284,7 @@ class WorkerLost(StepFailed):
 
 
 class TimedOut(WeftError, TimeoutError):
-    """A wait ran out of time. `failure` is the recorded failure, if there is one."""
+    """A wait ran out of time. ``failure`` is the recorded failure, if there is one."""
 
     code = "wait.timed_out"
 
@@ -302,16 +302,16 @@ class TimedOut(WeftError, TimeoutError):
 
 
 class StepTimedOut(StepFailed, TimedOut):
-    """Every attempt of a step ran out of time. `except StepFailed` and `except TimedOut` both catch it."""
+    """Every attempt of a step ran out of time. ``except StepFailed`` and ``except TimedOut`` both catch it."""
 
     code = "step.timed_out"
     failure: Failure
 
 
 class BranchesFailed(WeftError, ExceptionGroup[Exception]):
-    """Several branches of a join or map failed. This is an ExceptionGroup; `errors` has the errors by branch name.
+    """Several branches of a join or map failed. This is an ExceptionGroup; ``errors`` has the errors by branch name.
 
-    Takes `{name: exception}`, or a sequence, whose items are named by position.
+    Takes ``{name: exception}``, or a sequence, whose items are named by position.
     """
 
     code = "run.branches_failed"
@@ -336,7 +336,7 @@ class BranchesFailed(WeftError, ExceptionGroup[Exception]):
         self.args = (message, list(self.errors.values()))
 
     def derive(self, excs: Sequence[Any], /) -> BranchesFailed:  # type: ignore[override]  # contains only Exceptions
-        """Keep the names when `split` and `except*` take the group apart."""
+        """Keep the names when ``split`` and ``except*`` take the group apart."""
         names = {id(error): name for name, error in self.errors.items()}
         part = {names.get(id(error), str(index)): error for index, error in enumerate(excs)}
         # Splitting a nested group creates a new object without a name here. Do not lose its errors.
@@ -379,7 +379,10 @@ class RunCancelled(WeftError):
 
 
 class Diverged(WeftError):
-    """The log has `recorded` at `location`, but the code requests `asked`. The run is held until a person acts."""
+    """The log has ``recorded`` at ``location``, but the code requests ``asked``.
+
+    The run is held until a person acts.
+    """
 
     code = "code.diverged"
 

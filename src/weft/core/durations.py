@@ -1,7 +1,7 @@
 """Durations: parsed into whole milliseconds and formatted for people. Pure.
 
 Accepts "250ms", "30s", "1h30m", "2d", "1w" (each unit once, biggest first), ISO 8601 without years and months (their
-length varies), numbers as seconds, and `timedelta`. Anything else raises `BadDuration`.
+length varies), numbers as seconds, and ``timedelta``. Anything else raises ``BadDuration``.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def duration_ms(value: str | float | timedelta) -> int:
 
 
 def format_ms(duration: int) -> str:
-    """Format a duration for people ("1h30m", "1.5s", "250ms"). `duration_ms` parses the result."""
+    """Format a duration for people ("1h30m", "1.5s", "250ms"). ``duration_ms`` parses the result."""
     if duration < 0:
         return f"-{format_ms(-duration)}"
     if duration < 1000:

@@ -1,7 +1,7 @@
 """Errors and warnings in a document, all collected in one pass. Each has a code, a place and a suggestion. Pure.
 
-The compiler reports a `Problem` at a place in the source (`At`). `weft.documents.source` turns it into a `Finding` with
-a readable path and a line. `refusal` makes the error that carries the findings.
+The compiler reports a ``Problem`` at a place in the source (``At``). ``weft.documents.source`` turns it into a
+``Finding`` with a readable path and a line. ``refusal`` makes the error that carries the findings.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NEAR_MAX = 200
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One error or warning about a document. `str()` returns the line to print."""
+    """One error or warning about a document. ``str()`` returns the line to print."""
 
     code: str
     message: str
@@ -115,7 +115,7 @@ def closest(name: str, known: Iterable[str]) -> str:
 
 
 def refusal(findings: Sequence[Finding], *, name: str, error: type[WeftError] = BadGraph) -> WeftError:
-    """Make the error for a refused document; `context["findings"]` has all findings, warnings included."""
+    """Make the error for a refused document; ``context["findings"]`` has all findings, warnings included."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if len(errors) == 1:
         message = str(errors[0])

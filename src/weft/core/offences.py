@@ -1,7 +1,7 @@
-"""Find the parts of a value that cannot be stored. Used by `values`. Pure.
+"""Find the parts of a value that cannot be stored. Used by ``values``. Pure.
 
-`is_plain` is a quick check that nearly every value passes. The rest finds the offending part and describes it. Both see
-a value as the encoder does: dicts, lists, tuples, dataclasses, Structs and pydantic models have parts; other values
+``is_plain`` is a quick check that nearly every value passes. The rest finds the offending part and describes it. Both
+see a value as the encoder does: dicts, lists, tuples, dataclasses, Structs and pydantic models have parts; other values
 have none.
 """
 
@@ -23,7 +23,7 @@ _STORABLE = "Steps take and return builtins, dataclasses, pydantic or msgspec ty
 
 
 class Offence(NamedTuple):
-    """A part of a value that cannot be stored: its path (`.receipt.session`), a description, and a hint."""
+    """A part of a value that cannot be stored: its path (``.receipt.session``), a description, and a hint."""
 
     path: str
     kind: str
@@ -49,9 +49,9 @@ encode_json = msgspec.json.Encoder(enc_hook=to_json).encode
 
 
 def is_plain(value: object, nulls: bool, depth_max: int) -> bool:  # noqa: FBT001  # every microsecond counts here
-    """Check quickly that an encoded value can be stored. `False` means not proven: the slow check has to decide.
+    """Check quickly that an encoded value can be stored. ``False`` means not proven: the slow check has to decide.
 
-    The encoder writes NaN as null, so floats matter only if there are `nulls`. The check goes level by level to limit
+    The encoder writes NaN as null, so floats matter only if there are ``nulls``. The check goes level by level to limit
     the depth.
     """
     scalars = _NEVER_NAN if nulls else _SCALARS
@@ -82,7 +82,7 @@ def is_plain(value: object, nulls: bool, depth_max: int) -> bool:  # noqa: FBT00
 
 
 def is_too_deep(value: object, depth_max: int) -> bool:
-    """Return whether containers are nested deeper than `depth_max`. True for a value that contains itself."""
+    """Return whether containers are nested deeper than ``depth_max``. True for a value that contains itself."""
     level = [value] if _is_container(value) else []
     for _ in range(depth_max):
         # By identity: a value that contains itself twice would double at every level.
@@ -114,7 +114,7 @@ def offences(value: object, path: str = "") -> Iterator[Offence]:
 
 
 def unencodable(value: object, error: Exception) -> Offence:
-    """Describe the innermost part of `value` that the encoder refused with `error`."""
+    """Describe the innermost part of ``value`` that the encoder refused with ``error``."""
     path = ""
     while True:
         for piece, part in parts(value):
@@ -179,7 +179,7 @@ def _field_names(kind: type) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4096)
 def _opener(kind: type) -> Callable[[Any], Iterable[object] | None]:
-    """Return the function with which `is_plain` gets the parts of an instance.
+    """Return the function with which ``is_plain`` gets the parts of an instance.
 
     A leaf has no parts. None means that only the slow check can tell.
     """

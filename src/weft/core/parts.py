@@ -9,7 +9,7 @@ from msgspec import Raw
 
 NULL = Raw(b"null")
 ABSENT = Raw(b"")
-"""Marks a missing value. (msgspec can write an optional `Raw`, but not read it.)"""
+"""Marks a missing value. (msgspec can write an optional ``Raw``, but not read it.)"""
 
 Style = Literal["code", "graph", "goal"]
 Effect = Literal["pure", "idempotent", "irreversible"]

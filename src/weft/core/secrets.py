@@ -1,7 +1,7 @@
 """References to secrets inside values. A reference says where a secret is and never contains it. Pure.
 
-A user's own JSON could look like a reference. So `values.encode` refuses a plain object with the key `$secret`. Only a
-`Reference` is written as a reference, and JSON is read as a reference only where the declared type is one.
+A user's own JSON could look like a reference. So ``values.encode`` refuses a plain object with the key ``$secret``.
+Only a ``Reference`` is written as a reference, and JSON is read as a reference only where the declared type is one.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ Values that a store or a replay could not return unchanged are refused, whicheve
 characters, lone surrogates, sets (their order differs between processes), dict keys that would collide, and values that
 are too deep or too big. The rest of the engine relies on this check.
 
-A value above `INLINE_BYTES_MAX` is stored in a blob, and the log has a reference to it. `seal` and `unseal` keep a
-user's own JSON from being mistaken for a reference.
+A value above ``INLINE_BYTES_MAX`` is stored in a blob, and the log has a reference to it. ``seal`` and ``unseal`` keep
+a user's own JSON from being mistaken for a reference.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _BACKSLASH = 0x5C
 def encode(value: object, *, what: str = "got") -> bytes:
     """Encode a value as compact JSON, with keys in the given order.
 
-    `what` begins the error message: "charge returned".
+    ``what`` begins the error message: "charge returned".
 
     Raises:
         BadValue: a part of the value is not JSON; the message names the field and its type. Or an object looks like a
             reference to a secret and is not one.
-        LimitExceeded: the value is bigger than `VALUE_BYTES_MAX`, or nested deeper than `DEPTH_MAX`.
+        LimitExceeded: the value is bigger than ``VALUE_BYTES_MAX``, or nested deeper than ``DEPTH_MAX``.
     """
     raw = encode_known(value, what=what)
     if raw.find(MARK) >= 0 and is_forged(value, raw):
@@ -66,7 +66,7 @@ def encode_known(value: object, *, what: str = "got") -> bytes:
 
 
 def guard(value: object, raw: bytes, *, what: str = "got") -> None:
-    """Refuse a value that was encoded as `raw` but could not be read back unchanged."""
+    """Refuse a value that was encoded as ``raw`` but could not be read back unchanged."""
     if len(raw) > VALUE_BYTES_MAX:
         raise LimitExceeded(
             f"{what} a value of {len(raw):,} bytes; the limit is {VALUE_BYTES_MAX:,}.",
@@ -123,7 +123,7 @@ def is_ref(raw: bytes) -> bool:
 
 
 def parse_ref(raw: bytes) -> Ref:
-    """Parse a reference written by `ref_for`.
+    """Parse a reference written by ``ref_for``.
 
     Raises:
         Corrupt: the bytes are not a reference.
@@ -138,12 +138,12 @@ def parse_ref(raw: bytes) -> Ref:
 
 
 def seal(raw: bytes) -> bytes:
-    """Make a user's JSON safe to store next to references. `unseal` reverses this."""
+    """Make a user's JSON safe to store next to references. ``unseal`` reverses this."""
     return b"%b%b}" % (_LITERAL, raw) if raw.startswith(MARKED) else raw
 
 
 def unseal(raw: bytes) -> bytes:
-    """Return the JSON that was passed to `seal`."""
+    """Return the JSON that was passed to ``seal``."""
     return raw[len(_LITERAL) : -1] if raw.startswith(_LITERAL) else raw
 
 

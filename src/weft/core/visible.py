@@ -25,7 +25,7 @@ def visible_line(text: str) -> str:
 
 
 def visible_json(text: str) -> str:
-    """Escape in JSON the characters that `visible` spells out. JSON itself escapes only some of them."""
+    """Escape in JSON the characters that ``visible`` spells out. JSON itself escapes only some of them."""
     return text if text.isprintable() else _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

@@ -1,4 +1,4 @@
-"""Decide the commands that every run has. `statuses` has the table of statuses that refuse a command."""
+"""Decide the commands that every run has. ``statuses`` has the table of statuses that refuse a command."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The commands that a run accepts in each status, and the changes of status that are possible.
 
-The tables are data, read by `decide` and by the tests. A command that is not in the table depends on what is open (a
+The tables are data, read by ``decide`` and by the tests. A command that is not in the table depends on what is open (a
 task, a timer, a question, a child), not on the status.
 """
 
