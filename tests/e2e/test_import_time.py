@@ -1,6 +1,7 @@
 """`import weft` and `weft --help` are quick: byte-compiled first, then the best of several.
 
-Processor time is measured, which is what importing consists of: another program on the machine must not fail the test.
+Processor time is measured, which is what importing consists of, and compared with that of libraries which any program
+has: neither another program on the machine nor a slow machine must fail the test.
 """
 
 import compileall
@@ -12,9 +13,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-IMPORT_MS_MAX = 150
+# In times of what the libraries take. Measured: `import weft` 0.3, an app 2.5, `weft --help` 1.1.
+IMPORT_TIMES_MAX = 1
 APP_TIMES_MAX = 4
-HELP_MS_MAX = 300
+HELP_TIMES_MAX = 3
 # Big, and only needed once a run or a type of theirs is there.
 HEAVY = {"pydantic", "pydantic_core", "typer", "click", "rich", "apsw", "asyncio", "jsonschema_rs"}
 
@@ -38,19 +40,24 @@ def best_ms(command: list[str], environment: dict[str, str], times: int = 3) -> 
     return min(once() for _ in range(times))
 
 
-def test_importing_weft_is_quick(compiled: dict[str, str]) -> None:
-    assert best_ms([sys.executable, "-c", "import weft"], compiled) < IMPORT_MS_MAX
+@pytest.fixture(scope="module")
+def libraries(compiled: dict[str, str]) -> float:
+    """What the libraries take that Weft cannot do without."""
+    return best_ms([sys.executable, "-c", "import asyncio, inspect, msgspec"], compiled)
 
 
-def test_making_an_app_is_quick(compiled: dict[str, str]) -> None:
-    """What is loaded at first use must not make the first use slow, beside the libraries that it cannot do without."""
-    libraries = best_ms([sys.executable, "-c", "import asyncio, inspect, msgspec"], compiled)
+def test_importing_weft_is_quick(compiled: dict[str, str], libraries: float) -> None:
+    assert best_ms([sys.executable, "-c", "import weft"], compiled) < libraries * IMPORT_TIMES_MAX
+
+
+def test_making_an_app_is_quick(compiled: dict[str, str], libraries: float) -> None:
+    """What is loaded at first use must not make the first use slow."""
     made = best_ms([sys.executable, "-c", "import weft; weft.App(); weft.Context; weft.task"], compiled)
     assert made < libraries * APP_TIMES_MAX
 
 
-def test_help_is_quick(compiled: dict[str, str]) -> None:
-    assert best_ms([str(Path(sys.executable).with_name("weft")), "--help"], compiled) < HELP_MS_MAX
+def test_help_is_quick(compiled: dict[str, str], libraries: float) -> None:
+    assert best_ms([str(Path(sys.executable).with_name("weft")), "--help"], compiled) < libraries * HELP_TIMES_MAX
 
 
 def test_import_weft_brings_nothing_heavy(compiled: dict[str, str]) -> None:
