@@ -55,6 +55,7 @@ def document(weft: Weft, *words: str) -> Any:
 def test_a_run_that_another_process_hosts_takes_messages_and_answers(hosted: Weft) -> None:
     assert hosted("start", "patient", "--id", "p-1").out == "p-1\n"
     assert hosted("send", "p-1", "quote", "42").out == '"quote" delivered to p-1\n'
+    until(hosted, "p-1", "ask_opened")
     assert "p-1:ship" in hosted("inbox").out
 
     said = hosted("decide", "p-1:ship", "approve", "--form", '{"carrier": "ups", "boxes": 3}', "--by", "ann")
