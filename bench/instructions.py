@@ -50,7 +50,7 @@ import importlib
 import runpy
 import sys
 
-SECONDS = ("SLICE_SECONDS", "SHARE_SECONDS", "PACE_S_MAX", "SAMPLE_S_MAX")
+SECONDS = ("SLICE_SECONDS", "SHARE_SECONDS", "COMMIT_S_MAX", "SAMPLE_S_MAX")
 MODULES = (  # each tree has some of them
     "runtime.committer",
     "runtime.commit",

@@ -295,7 +295,7 @@ def test_hosts_that_start_together_share_what_a_dead_one_left_and_nothing_is_don
                 await asyncio.gather(*(client.get(f"o-{n}").send("note", None) for n in range(count)))
                 shares = [0]
                 while sum(shares) < count:
-                    listed = await store.hosts.listed()
+                    listed = await store.hosts.list_all()
                     shares = [row.runs for row in listed if row.runs and row.host != host.id]
                 await asyncio.gather(*(client.get(f"o-{n}").send("go", None) for n in range(count)))
                 results = await asyncio.gather(*(client.get(f"o-{n}").result() for n in range(count)))

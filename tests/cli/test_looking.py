@@ -85,8 +85,8 @@ def test_a_list_goes_on_where_its_page_ended(over: Weft) -> None:
         (["--cursor", "x"], "is not a cursor"),
         (["--limit", "5000"], "at most 1,000"),
         (["--url", "memory://"], "cannot be read from here"),
-        (["--url", "mysql://x/y"], "names no store"),
-        (["--url", "weft.db"], "names no store"),
+        (["--url", "mysql://x/y"], "is not the URL of a store"),
+        (["--url", "weft.db"], "is not the URL of a store"),
     ],
 )
 def test_a_search_that_means_nothing_is_refused(over: Weft, words: list[str], problem: str) -> None:

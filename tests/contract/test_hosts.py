@@ -8,7 +8,7 @@ from weft.ports.store import Store, TaskOffer
 
 
 def dead(store: Store, at: float) -> list[HostId]:
-    return list(go(store.hosts.dead(monotonic=at)))
+    return list(go(store.hosts.find_dead(monotonic=at)))
 
 
 def join(store: Store, host: HostId = HERE, lease_ms: int = 10_000) -> None:
@@ -145,12 +145,12 @@ def test_the_beat_of_a_host_that_nobody_knows_lists_nobody(store: Store) -> None
 def test_what_another_process_wrote_for_others_shows(store: Store, peer: Store) -> None:
     """At once in a file; a server may need a moment to tell, and is asked again."""
     for _ in range(2):
-        go(store.hosts.changed())
+        go(store.hosts.has_changed())
 
     create(peer, new(owner=None, start=b"1"))
 
     until = time.monotonic() + 20
-    while not go(store.hosts.changed()):
+    while not go(store.hosts.has_changed()):
         assert time.monotonic() < until
 
 
@@ -173,9 +173,9 @@ def test_the_living_are_those_that_were_not_dead_at_the_last_look(store: Store, 
     join(store, THERE, lease_ms=60_000)
 
     dead(peer, 0.0)
-    assert sorted(go(peer.hosts.living())) == [HERE, THERE]
+    assert sorted(go(peer.hosts.list_living())) == [HERE, THERE]
     dead(peer, 5.0)
-    assert list(go(peer.hosts.living())) == [THERE]
+    assert list(go(peer.hosts.list_living())) == [THERE]
 
 
 def test_people_see_who_is_there_and_what_each_has(store: Store, peer: Store) -> None:
@@ -188,7 +188,7 @@ def test_people_see_who_is_there_and_what_each_has(store: Store, peer: Store) ->
     go(store.tasks.offer([offer]))
     go(store.tasks.take(THERE, queues=["q"], steps=["s"], now=Millis(0), limit=1))
 
-    first, second = go(peer.hosts.listed())
+    first, second = go(peer.hosts.list_all())
 
     assert (first.host, dict(first.about), first.runs, first.tasks) == (HERE, {"machine": "m1", "pid": 7}, 1, 0)
     assert (second.host, dict(second.about), second.runs, second.tasks) == (THERE, {}, 0, 1)

@@ -52,8 +52,8 @@ class Actor:
     def _expire(self) -> None:
         """Look twice, a lease apart on a clock of its own: whoever did not beat between is dead, and robbed."""
         at = next(clock)
-        go(self.store.hosts.dead(monotonic=at))
-        dead = go(self.store.hosts.dead(monotonic=at + LEASE_MS / 1000))
+        go(self.store.hosts.find_dead(monotonic=at))
+        dead = go(self.store.hosts.find_dead(monotonic=at + LEASE_MS / 1000))
         waiting = go(self.store.directory.claimable([FLOW], dead=dead, now=Millis(0), limit=1_000))
         for row in waiting:
             if row.uid == self.uid:

@@ -31,7 +31,7 @@ def take(store: Store, host: HostId = THERE, **fields: Any) -> Sequence[TaskOffe
 
 
 def held(store: Store, *hosts: HostId) -> Sequence[tuple[HostId, TaskOffer]]:
-    return list(go(store.tasks.held(hosts, limit=10)))
+    return list(go(store.tasks.taken_by(hosts, limit=10)))
 
 
 def test_an_offered_task_is_taken_as_it_was_offered(store: Store, peer: Store) -> None:
@@ -268,4 +268,4 @@ def test_what_hosts_have_comes_in_pages(store: Store) -> None:
     offer(store, *[task(number) for number in range(5)])
     take(store, THERE)
 
-    assert [one.task for _, one in go(store.tasks.held([THERE], limit=2))] == [0, 1]
+    assert [one.task for _, one in go(store.tasks.taken_by([THERE], limit=2))] == [0, 1]

@@ -171,5 +171,5 @@ def test_a_file_keeps_its_blobs_itself(tmp_path: Path, monkeypatch: pytest.Monke
     @app.workflow
     async def order(ctx: weft.Context) -> None: ...
 
-    with pytest.raises(weft.UsageError, match="keeps blobs itself"):
+    with pytest.raises(weft.UsageError, match="keeps its own blobs"):
         app.run(order())

@@ -20,7 +20,7 @@ from weft.ports.clock import Clock
 from weft.runtime.clock import StoreClock
 from weft.stores.memory import MemoryStore
 from weft.stores.postgres import PostgresStore
-from weft.stores.suspicion import Suspicion
+from weft.stores.silent_hosts import SilentHosts
 
 HOST = HostId("h")
 
@@ -64,7 +64,7 @@ def test_what_a_workflow_calls_now_is_the_servers_time(url: str) -> None:
             assert abs(store.offset_ms) < 1_000
             # As if this machine's clock were an hour slow; no beat of a host is quick enough to find out.
             store.hosts.offset_ms = 3_600_000
-            store.hosts._way_ms = 0.0
+            store.hosts._round_trip_ms = 0.0
             return await (await app.start(ask())).result() - time.time()
 
     assert 3_590 < asyncio.run(scene()) < 3_610
@@ -77,11 +77,11 @@ def test_the_quickest_answer_says_what_the_time_is(url: str, monkeypatch: pytest
         hosts = store.hosts
         now = 1_800_000_000.0
         monkeypatch.setattr("weft.stores.postgres.hosts.time", SimpleNamespace(time=lambda: now))
-        hosts._noted_at = 0.0
-        hosts.note_time(now - 0.010, (now - 0.005 + 5.0) * 1000)
+        hosts._read_at = 0.0
+        hosts.record_server_time(now - 0.010, (now - 0.005 + 5.0) * 1000)
         assert abs(hosts.offset_ms - 5_000) < 20
         # It took a second, so it may be wrong by half of one.
-        hosts.note_time(now - 1.0, (now + 9.0) * 1000)
+        hosts.record_server_time(now - 1.0, (now + 9.0) * 1000)
         assert abs(hosts.offset_ms - 5_000) < 20
         await store.close()
 
@@ -89,7 +89,7 @@ def test_the_quickest_answer_says_what_the_time_is(url: str, monkeypatch: pytest
 
 
 def test_what_others_saw_of_a_standstill_counts() -> None:
-    observer = Suspicion()
+    observer = SilentHosts()
 
     assert observer.stood_ms(HOST, beats=5, monotonic=100.0, known_ms=3_000) == 3_000
     assert observer.stood_ms(HOST, beats=5, monotonic=101.0, known_ms=3_000) == 4_000
@@ -98,7 +98,7 @@ def test_what_others_saw_of_a_standstill_counts() -> None:
 
 
 def test_time_without_a_server_is_no_standstill() -> None:
-    observer = Suspicion()
+    observer = SilentHosts()
     observer.stood_ms(HOST, beats=5, monotonic=100.0)
     assert observer.stood_ms(HOST, beats=5, monotonic=102.0) == 2_000
 
@@ -115,14 +115,14 @@ def test_an_observer_that_dies_leaves_what_it_saw_to_the_next(url: str) -> None:
             await store.open()
         silent, first, second = (store.hosts for store in hosts)
         await silent.join(HOST, lease_ms=10_000)
-        await first.dead(monotonic=0.0)
-        assert list(await first.dead(monotonic=6.0)) == []
+        await first.find_dead(monotonic=0.0)
+        assert list(await first.find_dead(monotonic=6.0)) == []
         # Of the first nothing is heard any more; the second has a clock of its own, and sees the host for four seconds.
-        assert list(await second.dead(monotonic=1_000.0)) == []
-        assert list(await second.dead(monotonic=1_003.9)) == []
-        assert list(await second.dead(monotonic=1_004.1)) == [HOST]
+        assert list(await second.find_dead(monotonic=1_000.0)) == []
+        assert list(await second.find_dead(monotonic=1_003.9)) == []
+        assert list(await second.find_dead(monotonic=1_004.1)) == [HOST]
         await silent.beat(HOST)
-        assert list(await second.dead(monotonic=1_005.0)) == []
+        assert list(await second.find_dead(monotonic=1_005.0)) == []
         for store in hosts:
             await store.close()
 

@@ -161,11 +161,11 @@ def test_other_hosts_see_that_a_worker_is_alive_by_its_heartbeats(tmp_path: Path
             elsewhere = open_store(url)
             await elsewhere.open()
             try:
-                at_first = holder in await elsewhere.hosts.dead(monotonic=0.0)
+                at_first = holder in await elsewhere.hosts.find_dead(monotonic=0.0)
                 beat = await asyncio.to_thread(server.post, f"{API}/tasks/{task['id']}/heartbeat")
                 assert beat.status == 200
-                after_a_beat = holder in await elsewhere.hosts.dead(monotonic=10_000.0)
-                return at_first, after_a_beat, holder in await elsewhere.hosts.dead(monotonic=20_000.0)
+                after_a_beat = holder in await elsewhere.hosts.find_dead(monotonic=10_000.0)
+                return at_first, after_a_beat, holder in await elsewhere.hosts.find_dead(monotonic=20_000.0)
             finally:
                 await elsewhere.close()
 

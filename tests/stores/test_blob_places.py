@@ -166,19 +166,19 @@ def test_content_that_is_missing_is_written_again(place: str) -> None:
 
 
 def test_a_put_waits_for_a_deletion_that_is_under_way(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexed, "PAUSE_SECONDS", 0.001)
+    monkeypatch.setattr(indexed, "POLL_SECONDS", 0.001)
 
     async def scenario(store: PostgresStore, content: BlobContent) -> None:
         await store.blobs.put(b"hello")
         index = PostgresIndex(store.directory._pool)
-        assert await index.doom(now=Millis(0), untouched_ms=0, abandoned_seconds=60) == [HELLO]
+        assert await index.mark_unused(now=Millis(0), untouched_ms=0, abandoned_seconds=60) == [HELLO]
         again = asyncio.create_task(store.blobs.put(b"hello"))
         for _ in range(20):
             await store.directory.counts()
         assert not again.done()
 
         await content.delete(HELLO)
-        await index.strike(HELLO)
+        await index.remove(HELLO)
 
         assert await again == HELLO
         assert await store.blobs.get(HELLO) == b"hello"
@@ -193,7 +193,7 @@ def test_a_deletion_whose_sweeper_died_is_finished_by_others(
     async def scenario(store: PostgresStore, content: BlobContent) -> None:
         await store.blobs.put(b"hello")
         index = PostgresIndex(store.directory._pool)
-        await index.doom(now=Millis(0), untouched_ms=0, abandoned_seconds=60)
+        await index.mark_unused(now=Millis(0), untouched_ms=0, abandoned_seconds=60)
         monkeypatch.setattr(indexed, "ABANDONED_SECONDS", 0.0)
         if who == "a put":
             await store.blobs.put(b"hello")
@@ -244,7 +244,7 @@ def test_a_url_that_names_no_place_is_refused(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["memory://", "sqlite:///weft.db"])
 def test_stores_that_keep_blobs_themselves_say_so(url: str) -> None:
-    with pytest.raises(UsageError, match="keeps blobs itself"):
+    with pytest.raises(UsageError, match="keeps its own blobs"):
         open_store(url, blobs="file:///somewhere")
 
 

@@ -221,7 +221,7 @@ class Stores(RuleBasedStateMachine):
 
     @rule(data=st.data(), host=hosts)
     def settle(self, data: st.DataObject, host: HostId) -> None:
-        held = self._same(lambda store: store.tasks.held([HERE, THERE], limit=100))
+        held = self._same(lambda store: store.tasks.taken_by([HERE, THERE], limit=100))
         if held:
             _, task = data.draw(st.sampled_from(held))
             report = data.draw(mail_pieces(st.just(task.uid)))
@@ -236,7 +236,7 @@ class Stores(RuleBasedStateMachine):
     def limit(self, queue: str, concurrency: int | None, rate: int | None, priority: int) -> None:
         # Nothing of a rate is forgotten here, because the times of the operations go back and forth.
         limits = QueueLimits(concurrency=concurrency, rate=rate, per_ms=10**9, priority=priority)
-        self._same(lambda store: store.tasks.limit(queue, limits if limits.bound or priority else None))
+        self._same(lambda store: store.tasks.limit(queue, limits if limits.is_limited or priority else None))
 
     @rule(uid=uids, tasks=st.lists(st.integers(1, 3), max_size=2))
     def withdraw(self, uid: str, tasks: list[int]) -> None:
@@ -249,7 +249,7 @@ class Stores(RuleBasedStateMachine):
                 go(store.hosts.join(host, lease_ms=60_000))
             else:
                 go(getattr(store.hosts, verb)(host))
-        self._same(lambda store: store.hosts.dead(monotonic=0.0))
+        self._same(lambda store: store.hosts.find_dead(monotonic=0.0))
 
     # --- looking ----------------------------------------------------------------------------------------------------
 

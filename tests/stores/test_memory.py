@@ -32,7 +32,7 @@ def test_no_method_gives_way_to_others() -> None:
         store.directory.search(RunQuery()),
         store.directory.claimable([], dead=[], now=Millis(0), limit=1),
         store.hosts.join(HERE, lease_ms=1),
-        store.hosts.dead(monotonic=0.0),
+        store.hosts.find_dead(monotonic=0.0),
         store.blobs.put(b"x" * 1_000_000),
         store.tasks.take(HERE, queues=[], steps=[], now=Millis(0), limit=1),
         store.definitions.versions(),
@@ -69,4 +69,4 @@ def test_two_stores_have_nothing_in_common() -> None:
 def test_it_always_says_that_something_may_have_changed() -> None:
     store = MemoryStore()
 
-    assert [go(store.hosts.changed()) for _ in range(2)] == [True, True]
+    assert [go(store.hosts.has_changed()) for _ in range(2)] == [True, True]

@@ -89,7 +89,7 @@ def test_every_operation_survives_the_loss_of_its_connection(how: Cut) -> None:
                 lambda: store.log.load(RunUid(RUN), fold=1),
                 lambda: store.directory.row(RunUid(RUN)),
                 lambda: store.hosts.beat(HERE),
-                lambda: store.hosts.dead(monotonic=0.0),
+                lambda: store.hosts.find_dead(monotonic=0.0),
                 lambda: store.blobs.put(b"x"),
                 store.directory.counts,
             ]

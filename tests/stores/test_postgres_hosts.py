@@ -45,8 +45,8 @@ async def _execute(url: str, text: str) -> None:
 async def _seen_by_a_new_one(url: str, seconds: float) -> list[HostId]:
     """An observer comes, looks on for so long by its own clock, and is gone."""
     async with opened(url) as store:
-        await store.hosts.dead(monotonic=1_000.0)
-        return list(await store.hosts.dead(monotonic=1_000.0 + seconds))
+        await store.hosts.find_dead(monotonic=1_000.0)
+        return list(await store.hosts.find_dead(monotonic=1_000.0 + seconds))
 
 
 def test_a_host_is_found_dead_though_no_observer_lives_for_a_lease() -> None:
@@ -79,8 +79,8 @@ def test_of_a_host_that_beats_nothing_is_written_down() -> None:
             for _ in range(6):
                 assert await _seen_by_a_new_one(url, 1.0) == []
             async with opened(url) as store:
-                assert await store.hosts.dead(monotonic=0.0) == []
-                assert await store.hosts.dead(monotonic=4.9) == []
+                assert await store.hosts.find_dead(monotonic=0.0) == []
+                assert await store.hosts.find_dead(monotonic=4.9) == []
 
     asyncio.run(scene())
 
@@ -91,14 +91,14 @@ def test_a_host_whose_session_ended_is_found_dead_before_its_lease_is_over() -> 
             await host.hosts.join(HERE, lease_ms=LEASE_MS)
             heart = host.hosts.heartbeat_sender()
             await heart.beat(HERE)
-            assert await observer.hosts.dead(monotonic=1_000.0) == []
-            assert await observer.hosts.dead(monotonic=1_003.0) == []
+            assert await observer.hosts.find_dead(monotonic=1_000.0) == []
+            assert await observer.hosts.find_dead(monotonic=1_003.0) == []
 
             await heart.close()
             await _until_nobody_beats(url)
 
-            assert await observer.hosts.dead(monotonic=1_003.5) == [HERE]
-            assert await observer.hosts.living() == []
+            assert await observer.hosts.find_dead(monotonic=1_003.5) == [HERE]
+            assert await observer.hosts.list_living() == []
 
     asyncio.run(scene())
 
@@ -110,16 +110,16 @@ def test_a_host_that_opened_another_session_lives_on() -> None:
             for _ in range(2):
                 heart = host.hosts.heartbeat_sender()
                 await heart.beat(HERE)
-                assert await observer.hosts.dead(monotonic=1_000.0) == []
+                assert await observer.hosts.find_dead(monotonic=1_000.0) == []
                 await heart.close()
             await _until_nobody_beats(url)
-            assert await observer.hosts.dead(monotonic=1_002.9) == []
+            assert await observer.hosts.find_dead(monotonic=1_002.9) == []
 
             heart = host.hosts.heartbeat_sender()
             await heart.beat(HERE)
 
-            assert await observer.hosts.dead(monotonic=1_003.0) == []
-            assert await observer.hosts.dead(monotonic=1_007.9) == []
+            assert await observer.hosts.find_dead(monotonic=1_003.0) == []
+            assert await observer.hosts.find_dead(monotonic=1_007.9) == []
             await heart.close()
 
     asyncio.run(scene())

@@ -108,7 +108,7 @@ async def limit(side: Side) -> None:
 
 
 async def settle(side: Side) -> None:
-    for host, task in await side.store.tasks.held([HERE, THERE], limit=3):
+    for host, task in await side.store.tasks.taken_by([HERE, THERE], limit=3):
         await side.store.tasks.settle(host, task, mail(side.name(), to=task.uid))
 
 

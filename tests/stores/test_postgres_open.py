@@ -14,8 +14,8 @@ from tests import servers
 from tests.servers import Cluster
 from weft.errors import BadValue, Corrupt, Full, NewerSchema, Unavailable, UsageError, WeftError
 from weft.stores import open_store
-from weft.stores.postgres import PostgresStore, migrate, pending
-from weft.stores.postgres.schema import MIGRATIONS, NEWEST, bring_up
+from weft.stores.postgres import PostgresStore, migrate, pending_migrations
+from weft.stores.postgres.schema import MIGRATIONS, NEWEST, apply_migrations
 from weft.stores.postgres.session import LEASE_MS, address_of, connect, session_limits, translate_error
 
 SCHEMA = Path(__file__).parent / "postgres_schema.txt"
@@ -94,7 +94,7 @@ def test_an_older_database_gets_the_same(url: str, upto: int) -> None:
     async def scenario() -> None:
         address = address_of(url, "fast")
         connection = await connect(address)
-        made = await bring_up(connection, address, upto)
+        made = await apply_migrations(connection, address, upto)
         await connection.close()
         assert [one.number for one in made] == list(range(1, upto + 1))
 
@@ -122,7 +122,7 @@ def test_hosts_that_start_together_make_one_schema(url: str) -> None:
 
 
 def test_what_is_pending_is_told_without_changing_anything(url: str) -> None:
-    told = asyncio.run(pending(url))
+    told = asyncio.run(pending_migrations(url))
 
     assert [one.number for one in told] == [one.number for one in MIGRATIONS]
     assert "CREATE TABLE runs" in told[0].sql
@@ -132,7 +132,7 @@ def test_what_is_pending_is_told_without_changing_anything(url: str) -> None:
 def test_migrating_applies_what_is_pending_once(url: str) -> None:
     assert [one.number for one in asyncio.run(migrate(url))] == [one.number for one in MIGRATIONS]
     assert asyncio.run(migrate(url)) == []
-    assert asyncio.run(pending(url)) == []
+    assert asyncio.run(pending_migrations(url)) == []
 
 
 def test_a_database_of_a_newer_weft_is_refused(url: str) -> None:
@@ -241,7 +241,7 @@ def test_a_password_is_never_shown() -> None:
 
 @pytest.mark.parametrize("url", ["postgresql://localhost:port/weft", "postgresql://[::1/weft"])
 def test_a_url_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(UsageError, match="names no database") as caught:
+    with pytest.raises(UsageError, match="is not the URL of a") as caught:
         open_store(url)
 
     assert "postgresql://user" in caught.value.hint

@@ -197,7 +197,7 @@ FLOW = (["order"], ["1"])
     [
         (directory.CLAIMABLE, (*FLOW, ["h"], 0, 10), {"runs_owned", "runs_due", "runs_mail"}),
         (directory.NEXT_WAKE, (*FLOW, ["h"]), {"runs_due"}),
-        (directory.OWN_MAIL, ("h", 10), {"runs_mail"}),
+        (directory.OWNED_WITH_MAIL, ("h", 10), {"runs_mail"}),
         (hosts._BUSY, (), {"runs_owned", "tasks_claimed"}),
         ("SELECT * FROM weft_runs WHERE attributes @> '{\"customer\": 1}'", (), {"runs_attributes"}),
     ],

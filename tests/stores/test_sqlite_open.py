@@ -57,7 +57,7 @@ def shown() -> Iterator[Path]:
 @pytest.mark.parametrize(("durability", "synchronous"), [("full", 2), ("fast", 1)])
 def test_every_connection_is_as_durable_as_asked(path: Path, durability: str, synchronous: int) -> None:
     store = opened(path, durability)
-    connections = [store.log._writer._connection, store.log._reader._near, store.log._reader._far]
+    connections = [store.log._writer._connection, store.log._reader._short, store.log._reader._long]
 
     found = [
         tuple(one.pragma(name) for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout"))
@@ -75,7 +75,7 @@ def test_a_setting_that_does_not_hold_is_refused(path: Path, monkeypatch: pytest
 
 
 def test_only_the_writer_can_write(store: SqliteStore) -> None:
-    for connection in (store.log._reader._near, store.log._reader._far):
+    for connection in (store.log._reader._short, store.log._reader._long):
         with pytest.raises(apsw.ReadOnlyError):
             connection.execute("DELETE FROM runs")
 
@@ -232,7 +232,7 @@ def test_a_symbolic_link_is_the_file_it_points_to(tmp_path: Path) -> None:
     go(through_link.hosts.join(HERE, lease_ms=60_000))
 
     assert (tmp_path / "real.db-hosts").is_dir()
-    assert list(go(directly.hosts.dead(monotonic=0.0))) == []
+    assert list(go(directly.hosts.find_dead(monotonic=0.0))) == []
     go(through_link.close())
     go(directly.close())
 

@@ -95,12 +95,12 @@ def test_a_full_disk_is_said_plainly_loses_nothing_and_heals(path: Path) -> None
 def test_the_death_of_a_process_is_seen_at_once(store: SqliteStore, path: Path) -> None:
     with child("host_a_run", path, CHILD) as process:
         assert line(process) == "ready"
-        assert list(go(store.hosts.dead(monotonic=0.0))) == []
+        assert list(go(store.hosts.find_dead(monotonic=0.0))) == []
         assert lock_files(path) == ["child.lock"]
         process.kill()
         process.wait()
 
-        assert list(go(store.hosts.dead(monotonic=0.0))) == [CHILD]
+        assert list(go(store.hosts.find_dead(monotonic=0.0))) == [CHILD]
 
 
 def test_what_a_dead_host_left_is_removed_when_its_runs_are_gone(store: SqliteStore, path: Path) -> None:
@@ -108,15 +108,15 @@ def test_what_a_dead_host_left_is_removed_when_its_runs_are_gone(store: SqliteSt
         line(process)
         process.kill()
         process.wait()
-    assert list(go(store.hosts.dead(monotonic=0.0))) == [CHILD]
+    assert list(go(store.hosts.find_dead(monotonic=0.0))) == [CHILD]
     assert lock_files(path) == ["child.lock"]
 
     (left,) = go(store.directory.claimable([FLOW], dead=[CHILD], now=Millis(0), limit=9))
     assert claim(store, left.uid, epoch=left.epoch)
     go(store.hosts.join(HERE, lease_ms=1_000))
 
-    assert list(go(store.hosts.dead(monotonic=0.0))) == [CHILD]
-    assert list(go(store.hosts.dead(monotonic=0.0))) == []
+    assert list(go(store.hosts.find_dead(monotonic=0.0))) == [CHILD]
+    assert list(go(store.hosts.find_dead(monotonic=0.0))) == []
     assert lock_files(path) == ["here.lock"]
 
 
@@ -124,9 +124,9 @@ def test_a_paused_process_holds_its_lock_and_is_judged_by_its_beats(store: Sqlit
     with child("host_a_run", path, CHILD) as process:
         line(process)
 
-        assert list(go(store.hosts.dead(monotonic=0.0))) == []
-        assert list(go(store.hosts.dead(monotonic=59.0))) == []
-        assert list(go(store.hosts.dead(monotonic=60.0))) == [CHILD]
+        assert list(go(store.hosts.find_dead(monotonic=0.0))) == []
+        assert list(go(store.hosts.find_dead(monotonic=59.0))) == []
+        assert list(go(store.hosts.find_dead(monotonic=60.0))) == [CHILD]
         assert lock_files(path) == ["child.lock"]
 
 
@@ -157,7 +157,7 @@ def test_a_name_of_a_dead_host_can_be_used_again(store: SqliteStore, path: Path)
 
     go(store.hosts.join(CHILD, lease_ms=1_000))
 
-    assert list(go(store.hosts.dead(monotonic=0.0))) == []
+    assert list(go(store.hosts.find_dead(monotonic=0.0))) == []
 
 
 def test_a_host_may_have_any_name(store: SqliteStore, path: Path) -> None:
@@ -171,15 +171,15 @@ def test_a_host_may_have_any_name(store: SqliteStore, path: Path) -> None:
 
 
 def test_only_foreign_writes_count_as_changes(store: SqliteStore, path: Path) -> None:
-    go(store.hosts.changed())
+    go(store.hosts.has_changed())
     start(store)
-    assert not go(store.hosts.changed())
+    assert not go(store.hosts.has_changed())
 
     with child("host_a_run", path, CHILD) as process:
         line(process)
 
-    assert go(store.hosts.changed())
-    assert not go(store.hosts.changed())
+    assert go(store.hosts.has_changed())
+    assert not go(store.hosts.has_changed())
     assert row(store, RunUid("run of child")).owner == CHILD
 
 

@@ -12,7 +12,7 @@ from weft.core.ids import Seq
 from weft.errors import Corrupt, Unavailable
 from weft.ports.store import Outcome, Snapshot, Store
 from weft.stores.sqlite import SqliteStore
-from weft.stores.sqlite.same_file import LOOK_S
+from weft.stores.sqlite.same_file import CHECK_S
 
 MARK = b"a body that is easy to find in the file"
 
@@ -225,7 +225,7 @@ def test_a_commit_into_a_file_that_was_deleted_is_not_acknowledged(store: Sqlite
     with pytest.raises(Unavailable, match="deleted or replaced") as caught:
         commit(store, append())
     assert caught.value.code == "store.file_gone"
-    for ask in (store.hosts.changed, lambda: store.directory.row(RUN), lambda: store.log.send([mail()])):
+    for ask in (store.hosts.has_changed, lambda: store.directory.row(RUN), lambda: store.log.send([mail()])):
         with pytest.raises(Unavailable, match="deleted or replaced"):
             go(ask())
 
@@ -259,5 +259,5 @@ def test_without_sync_a_deleted_file_is_noticed_soon(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="deleted or replaced"):
         while True:
             go(store.log.send([mail()]))
-            time.sleep(LOOK_S / 10)
+            time.sleep(CHECK_S / 10)
     go(store.close())

@@ -307,9 +307,9 @@ def test_reads_see_what_was_just_committed(store: SqliteStore) -> None:
 
 def test_mail_sent_from_here_does_not_count_as_a_change(store: SqliteStore) -> None:
     start(store)
-    go(store.hosts.changed())
+    go(store.hosts.has_changed())
 
     send(store, mail())
     send(store, mail("a"), mail("b"))
 
-    assert not go(store.hosts.changed())
+    assert not go(store.hosts.has_changed())

@@ -89,7 +89,7 @@ def test_a_database_in_memory_is_another_store(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["sqlite://weft.db", "sqlite://localhost/weft.db"])
 def test_two_slashes_are_one_too_few(url: str) -> None:
-    with pytest.raises(UsageError, match="names no file"):
+    with pytest.raises(UsageError, match="does not name a file"):
         open_store(url)
 
 

@@ -18,7 +18,7 @@ async def print_hosts(*, url: str | None, app: str | None, json: bool) -> None:
     """Print all hosts with what each owns. Dead ones are listed until others have taken over."""
     address = url_of(url, app)
     async with opened(address) as service:
-        hosts = await service.store.hosts.listed()
+        hosts = await service.store.hosts.list_all()
     if json:
         print_json({"store": shown_url(address), "hosts": [_document(host) for host in hosts]})
         return

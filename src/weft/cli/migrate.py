@@ -33,13 +33,13 @@ async def _pending(address: str) -> list[tuple[str, str]]:
     """Return the migrations that are to be applied, with their SQL."""
     if address.startswith("sqlite:"):
         # Imports SQLite's library.
-        from weft.stores.sqlite.schema import pending
+        from weft.stores.sqlite.schema import pending_migrations
 
         path = file_of(address) if exists(address) else None
-        return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending(path)]
+        return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending_migrations(path)]
     if not address.startswith(("postgresql://", "postgres://")):
         raise UsageError(f"{address} has no schema.", hint="Name a store: --url postgresql://user@host/database")
     require("postgres", "A store in Postgres")
-    from weft.stores.postgres import pending as pending_there
+    from weft.stores.postgres import pending_migrations as pending_in_postgres
 
-    return [(f"{one.number:03}_{one.name}.sql", one.sql) for one in await pending_there(address)]
+    return [(f"{one.number:03}_{one.name}.sql", one.sql) for one in await pending_in_postgres(address)]

@@ -102,4 +102,4 @@ async def is_taken_up(service: RunService, row: RunRow) -> bool:
         await asyncio.sleep(LOOK_SECONDS)
     if now.owner is None:
         return not waiting and now.wake_at is None
-    return now.owner not in await service.store.hosts.dead(monotonic=time.monotonic())
+    return now.owner not in await service.store.hosts.find_dead(monotonic=time.monotonic())

@@ -39,7 +39,7 @@ class Hosting(msgspec.Struct, frozen=True):
 
 async def living_hosts(service: RunService) -> Abouts:
     """Return the living hosts."""
-    return {host.host: host.about for host in await service.store.hosts.listed() if not host.gone}
+    return {host.host: host.about for host in await service.store.hosts.list_all() if not host.gone}
 
 
 def unoffered_version(row: RunRow, living: Abouts) -> str:
@@ -74,7 +74,7 @@ async def hosting_of(service: RunService, row: RunRow, machine: Machine | None) 
     rows = {offer.task: offer.queue for offer in await service.store.tasks.rows(row.uid)}
     taken: set[int] = set()
     if rows:
-        held = await service.store.tasks.held(list(living), limit=HELD_MAX)
+        held = await service.store.tasks.taken_by(list(living), limit=HELD_MAX)
         taken = {offer.task for _, offer in held if offer.uid == row.uid}
     idle = {number: queue for number, queue in rows.items() if number not in taken}
     if not is_owned:

@@ -43,7 +43,7 @@ class Access(Protocol):
         ...
 
     async def revoke(self, id: str, *, now: Millis) -> bool:
-        """Revoke a key. Revoking it again keeps the first time. False: there is no such key."""
+        """Revoke a key. Revoking it again keeps the first time. Returns False if there is no such key."""
         ...
 
     async def is_open(self) -> bool:

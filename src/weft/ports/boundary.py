@@ -18,7 +18,7 @@ _hook: Hook | None = None
 
 
 def boundary(name: str) -> None:
-    """Mark a place between two effects."""
+    """Mark a place in the code where a crash would matter. Calls the installed hook, if there is one."""
     if _hook is not None:
         _hook(name)
 

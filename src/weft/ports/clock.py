@@ -20,7 +20,7 @@ class Clock(Protocol):
 
 
 class Ids(Protocol):
-    """Makes new ids."""
+    """A source of new ids."""
 
     def new(self) -> str:
         """Return a new unique id: 32 hexadecimal digits, ordered by time."""

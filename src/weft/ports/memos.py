@@ -14,11 +14,11 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     output: bytes
-    """As the log has it: JSON, or a reference to a blob."""
+    """The output as in the log: JSON, or a reference to a blob."""
     run: RunId
     at: Millis
     until: Millis | None = None
-    """When it expires; None: never."""
+    """When the memo expires; None: never."""
 
 
 class Memos(Protocol):

@@ -1,7 +1,7 @@
 """The protocols of a store. All durable state goes through them.
 
 Three rules shape the port. Each append in a batch is judged separately, and a refused append does not affect the others
-(docs/internals/engine.md#rule-1). Any error from :meth:`RunLog.commit` means that its outcome is *unknown*
+(docs/internals/engine.md#rule-1). Any error from ``RunLog.commit`` means that its outcome is *unknown*
 (docs/internals/engine.md#rule-3). Ownership is an epoch on the run, compared in the statement that writes; it never
 depends on clocks (docs/internals/engine.md#rule-4).
 """
@@ -63,12 +63,12 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     epoch: Epoch
     owner: HostId | None
     mail: int
-    """How much mail was ever accepted for the run."""
+    """How many pieces of mail were ever accepted for the run."""
     wake_at: Millis | None
     idle_until: Millis | None
-    """While the run is owned: when it next has something to do without mail (``NEVER``: only mail wakes it).
+    """While the run is owned: when it next has something to do without mail (``NEVER`` if only mail can wake it).
 
-    None: work is in flight.
+    None while work is in flight.
     """
     format: int
     parent: RunUid | None
@@ -77,7 +77,7 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     ended_at: Millis | None
     attributes: Mapping[str, Any]
     fault: str | None
-    """Why the log cannot be read. Such a run does not continue, whatever its status."""
+    """Why the log cannot be read, if it cannot. Such a run does not continue, whatever its status."""
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -137,7 +137,7 @@ class Append(msgspec.Struct, kw_only=True):
     uid: RunUid
     epoch: Epoch
     seq: Seq
-    """The number of the last event before these. The log must end there."""
+    """The number of the last event before ``events``. The log must end there."""
     events: Sequence[StoredEvent] = ()
     create: NewRun | None = None
     """Create the run with this append (``seq`` is 0). Its id must be free."""
@@ -153,7 +153,7 @@ class Append(msgspec.Struct, kw_only=True):
     idle_until: Millis | UnsetType | None = UNSET
     """The new ``RunRow.idle_until``. UNSET: unchanged."""
     mail_taken: int = 0
-    """How much mail the writer has consumed, over the whole life of the run.
+    """How many pieces of mail the run has consumed over its whole life.
 
     Compared with ``RunRow.mail`` when the append ends the run.
     """
@@ -258,9 +258,8 @@ class RunLog(Protocol):
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
         """Return the row, the newest snapshot of this fold number, the events after it, and the inbox.
 
-        None if there is no such run.
-
-        Raises Corrupt (naming the run and the event) if a checksum or the numbering is wrong.
+        Returns None if there is no such run. Raises Corrupt, naming the run and the event, if a checksum or number is
+        wrong.
         """
         ...
 
@@ -282,7 +281,7 @@ class RunLog(Protocol):
         ...
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
-        """Put mail into inboxes from outside: the row, its key and the run's count in one transaction."""
+        """Put mail into inboxes from outside. Mail, key and the run's count are one transaction."""
         ...
 
     async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
@@ -294,7 +293,7 @@ class RunLog(Protocol):
         ...
 
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
-        """Record that the log of a run cannot be read, and why; None: that it can be read again.
+        """Record why the log of a run cannot be read. None means that it can be read again.
 
         ``status`` is the new status of an open run; None leaves it.
         """
@@ -302,14 +301,14 @@ class RunLog(Protocol):
 
 
 class Directory(Protocol):
-    """Finds runs."""
+    """An index of runs."""
 
     async def find(self, id: RunId) -> RunRow | None:
-        """Return the run with this id."""
+        """Return the row of the run with this id."""
         ...
 
     async def row(self, uid: RunUid) -> RunRow | None:
-        """Return the row with this uid."""
+        """Return the row of the run with this uid."""
         ...
 
     async def search(self, query: RunQuery) -> Page:
@@ -325,7 +324,7 @@ class Directory(Protocol):
     ) -> Sequence[RunRow]:
         """Return open runs of these (workflow, version) pairs that have something to do and no living owner.
 
-        They are without an owner and due or with mail; or owned by a dead host, with work in flight, due or with mail.
+        A run without an owner counts if it is due or has mail; a run of a dead host also if it has work in flight.
         Runs with a fault are left out, and so are held runs without mail. Runs that have waited longest come first.
         """
         ...
@@ -351,7 +350,7 @@ class Directory(Protocol):
 
 
 class Blobs(Protocol):
-    """Stores content by its SHA-256 (hexadecimal)."""
+    """A store for content, by its SHA-256 in hexadecimal."""
 
     async def put(self, data: bytes) -> str:
         """Store content durably, mark it as touched now, and return its digest. Equal content is stored once."""
@@ -383,24 +382,24 @@ class TaskOffer(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a queue over all hosts. None: no limit."""
+    """The limits of a queue over all hosts. None means no limit."""
 
     concurrency: int | None = None
-    """Tasks taken at once."""
+    """How many tasks may be taken at the same time."""
     rate: int | None = None
-    """Tasks handed out in any period of ``per_ms``."""
+    """How many tasks may be handed out in any period of ``per_ms``."""
     per_ms: int = 1_000
     priority: int = 0
     """Tasks of a queue with a higher priority are handed out first."""
 
     @property
-    def bound(self) -> bool:
-        """Return whether its tasks must be counted."""
+    def is_limited(self) -> bool:
+        """Return whether the queue has a limit, so that its tasks must be counted."""
         return self.concurrency is not None or self.rate is not None
 
 
 class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue, for people: how many tasks wait, and how many are taken."""
+    """A queue as people see it: how many tasks wait, and how many are taken."""
 
     queue: str
     waiting: int
@@ -409,10 +408,10 @@ class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TaskQueue(Protocol):
-    """Tasks for other processes. A lease only tells when to hand out a task again; the run decides on results."""
+    """Tasks for other processes. A lease only decides when a task is handed out again; the run judges the results."""
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
-        """Insert the rows of tasks whose run is still in their epoch. A task that already has a row gets no other."""
+        """Insert the rows of tasks whose run is still in their epoch. A task that has a row gets no second one."""
         ...
 
     async def take(
@@ -425,7 +424,7 @@ class TaskQueue(Protocol):
         """
         ...
 
-    async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
+    async def taken_by(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
         """Return the tasks taken by these hosts, oldest first, with their hosts.
 
         A task taken by a dead host is lost. A task that a living host does not know about was taken by a call whose
@@ -440,7 +439,7 @@ class TaskQueue(Protocol):
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         """Remove the claimed row and put the result into the run's inbox, in one transaction.
 
-        False: the row no longer belongs to this host.
+        Returns False if the row no longer belongs to this host.
         """
         ...
 
@@ -475,7 +474,7 @@ class Definitions(Protocol):
     """The stored versions of workflows, with tags."""
 
     async def put(self, definition: Definition) -> bool:
-        """Store a definition. False: the same definition was already stored.
+        """Store a definition. Returns False if the same definition was already stored.
 
         Raises Conflict if another body is stored under this name and version.
         """
@@ -535,7 +534,7 @@ class Store(Protocol):
     def memos(self) -> Memos: ...
 
     async def open(self) -> None:
-        """Connect, check and migrate. Raises NewerSchema, Corrupt, Unavailable, Full, each with a hint."""
+        """Connect, check the schema and migrate it. Raises NewerSchema, Corrupt, Unavailable or Full, with a hint."""
         ...
 
     async def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Output streams, which steps and workflows write while they run. Stored apart from the logs, addressed by offset."""
+"""Output streams, which steps and workflows write while they run. They are stored apart from the logs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class NewChunk(msgspec.Struct, frozen=True, kw_only=True):
     by: str = ""
     """The place in the run that wrote it."""
     attempt: int = 0
-    """The delivery of the step; 0: the workflow itself. A later delivery replaces the output of an earlier one."""
+    """The delivery of the step; 0 for the workflow itself. A later delivery replaces the output of an earlier one."""
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):

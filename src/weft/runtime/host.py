@@ -373,7 +373,7 @@ class Host:
         return Scheduler(
             duties(parts, self.settings),
             self.wakeups,
-            changed=self.store.hosts.changed,
+            changed=self.store.hosts.has_changed,
             pause=self._pause,
             monotonic=self.clock.monotonic,
             complaints=self.complaints,

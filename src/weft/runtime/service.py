@@ -343,7 +343,7 @@ class RunService:
 
     async def is_dead(self, host: HostId) -> bool:
         """Return whether this host is dead."""
-        return host in await self.store.hosts.dead(monotonic=self.clock.monotonic())
+        return host in await self.store.hosts.find_dead(monotonic=self.clock.monotonic())
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
         """Refuse a command by the run's current state, as far as possible, because mail gets no answer."""

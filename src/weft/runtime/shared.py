@@ -99,13 +99,13 @@ class SharedTasks:
     async def refresh(self) -> None:
         """Read the limits of the queues again, and whether there are other hosts."""
         self._limits = await self._tasks.limits()
-        self._others = any(host != self._host for host in await self._hosts.living())
+        self._others = any(host != self._host for host in await self._hosts.list_living())
 
     def needs_rows(self, queue: str) -> bool:
         """Return whether tasks of this queue need rows: it has limits, or this host does not serve it."""
         if self._limits:
             limits = self._limits.get(queue)
-            if limits is not None and limits.bound:
+            if limits is not None and limits.is_limited:
                 return True
         queues = self._queues
         return queues is not None and queue not in queues
@@ -213,7 +213,7 @@ class SharedTasks:
         known = dict(self._taken)
         stalls = self._heartbeat.stalls
         ours = {
-            (offer.uid, offer.task): offer for _, offer in await self._tasks.held([self._host], limit=HELD_PER_LOOK)
+            (offer.uid, offer.task): offer for _, offer in await self._tasks.taken_by([self._host], limit=HELD_PER_LOOK)
         }
         for place, offer in known.items():
             if place not in ours and self._taken.get(place) is offer:
@@ -238,7 +238,7 @@ class SharedTasks:
         """Settle the rows taken by dead hosts, and report each task as lost to its run."""
         if not dead:
             return
-        for host, offer in await self._tasks.held(dead, limit=TAKEN_PER_ROUND):
+        for host, offer in await self._tasks.taken_by(dead, limit=TAKEN_PER_ROUND):
             lost = c.ReportTaskLost(EntryId(offer.task), offer.attempt, offer.delivery)
             mail = Mail(
                 id=f"lost/{offer.task}/{offer.attempt}/{offer.delivery}",

@@ -142,7 +142,7 @@ class Leases:
         return row.lease_ms / 1000 / GRACE
 
     async def _row(self, host: HostId) -> HostRow | None:
-        return next((row for row in await self.local.store.hosts.listed() if row.host == host), None)
+        return next((row for row in await self.local.store.hosts.list_all() if row.host == host), None)
 
     @contextlib.contextmanager
     def waiting(self, host: HostId) -> Iterator[None]:
@@ -171,7 +171,7 @@ class Leases:
 
     async def offers(self, host: HostId) -> list[TaskOffer]:
         """Return the tasks that a claim holds."""
-        return [offer for _, offer in await self.local.store.tasks.held([host], limit=HELD_PER_CLAIM)]
+        return [offer for _, offer in await self.local.store.tasks.taken_by([host], limit=HELD_PER_CLAIM)]
 
     # --- accepted answers -----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Stores: where everything durable goes. One port (``weft.ports.store``), one contract suite, a place per database."""
+"""Stores, which keep all durable data. One port (``weft.ports.store``), one contract suite, a package per database."""
 
 from __future__ import annotations
 
@@ -12,18 +12,21 @@ __all__ = ["blobs_url", "open_store", "shown_url"]
 
 
 def open_store(url: str, *, durability: str = "full", blobs: str | None = None) -> Store:
-    """Return the store that a URL names, not connected yet. Raises UsageError, with what to write instead.
+    """Return the store for a URL, not connected yet. Raises UsageError with a hint if the URL names no store.
 
-    ``blobs`` is the URL of a place for the large values of a Postgres store; None: they are in the database.
+    ``blobs`` is the URL under which a Postgres store keeps large values. None keeps them in the database.
     """
     scheme, separator, _ = url.partition("://")
     if blobs is not None and scheme not in {"postgresql", "postgres"}:
-        raise UsageError(f"{url} keeps blobs itself.", hint="Leave out WEFT_BLOBS, or keep runs in Postgres.")
+        raise UsageError(
+            f"The store {url} keeps its own blobs, so WEFT_BLOBS cannot be used with it.",
+            hint="Unset WEFT_BLOBS, or keep runs in Postgres.",
+        )
     match scheme if separator else "":
         case "memory":
             return MemoryStore(url)
         case "sqlite":
-            # Whoever keeps everything in memory need not import the SQLite library.
+            # Imported here, so that an in-memory store does not need the SQLite library.
             from weft.stores.sqlite import SqliteStore  # noqa: PLC0415
 
             return SqliteStore(url, durability=durability)
@@ -36,7 +39,7 @@ def open_store(url: str, *, durability: str = "full", blobs: str | None = None) 
             )
         case _:
             raise UsageError(
-                f"{url!r} names no store.",
+                f"{url!r} is not the URL of a store.",
                 hint='Use "sqlite:///weft.db", "sqlite:////absolute/path.db", "postgresql://user@host/database" or "memory://".',
             )
 

@@ -1,4 +1,4 @@
-"""Checksums of stored events, mail and snapshots, and the checks when they are read. Pure.
+"""Compute the checksums of stored events, mail and snapshots, and check what is read. Pure.
 
 The same bytes have the same checksum in every store, so a log can be copied from one store to another.
 """
@@ -15,33 +15,33 @@ from weft.ports.store import Mail, Snapshot, StoredEvent
 
 
 def uid_crc(uid: str) -> int:
-    """Return the checksum of a uid, with which the checksums of its events begin."""
+    """Return the checksum of a uid, the start value for the checksums of its events."""
     return crc32(uid.encode())
 
 
-def event_crc(of_uid: int, seq: int, at: int, body: bytes) -> int:
-    """Return the checksum of an event. ``of_uid`` is that of its run's uid."""
-    return crc32(body, crc32(b"%d %d" % (seq, at), of_uid))
+def event_crc(uid_sum: int, seq: int, at: int, body: bytes) -> int:
+    """Return the checksum of an event. ``uid_sum`` is the checksum of its run's uid."""
+    return crc32(body, crc32(b"%d %d" % (seq, at), uid_sum))
 
 
 def checked_events(uid: RunUid, after: Seq, rows: Iterable[Sequence[Any]]) -> list[StoredEvent]:
-    """Check rows of ``seq, at, body, crc`` that follow ``after``. Raises Corrupt for the first bad one."""
-    of_uid = uid_crc(uid)
+    """Check rows of ``seq, at, body, crc`` that follow event ``after``. Raises Corrupt for the first bad row."""
+    uid_sum = uid_crc(uid)
     events = []
     for expected, (seq, at, body, crc) in enumerate(rows, after + 1):
         if seq != expected:
             raise _corrupt(uid, expected, "is missing")
-        if not _is_whole(of_uid, seq, at, body, crc):
+        if not _is_intact(uid_sum, seq, at, body, crc):
             raise _corrupt(uid, expected, "does not match its checksum")
         events.append(StoredEvent(seq, at, body))
     return events
 
 
-def _is_whole(of_uid: int, seq: int, at: Any, body: Any, crc: Any) -> bool:
+def _is_intact(uid_sum: int, seq: int, at: Any, body: Any, crc: Any) -> bool:
     try:
-        return bool(event_crc(of_uid, seq, at, body) == crc)
+        return bool(event_crc(uid_sum, seq, at, body) == crc)
     except (TypeError, ValueError):
-        # Damage may change the type of a value, too.
+        # Damage may also change the type of a value.
         return False
 
 
@@ -52,21 +52,21 @@ def mail_crc(mail: Mail) -> int:
 
 
 def checked_mail(uid: RunUid, rows: Iterable[Sequence[Any]]) -> list[Mail]:
-    """Check rows of ``id, body, at, key, digest, crc``. Raises Corrupt for the first bad one."""
-    found = []
+    """Check rows of ``id, body, at, key, digest, crc``. Raises Corrupt for the first bad row."""
+    checked = []
     for name, body, at, key, digest, crc in rows:
         mail = Mail(id=name, to=uid, body=body, at=at, key=key, digest=digest)
-        if not _is_mail_whole(mail, crc):
+        if not _is_mail_intact(mail, crc):
             raise Corrupt(
                 f"Mail {name} of run {uid} does not match its checksum.",
-                hint="The run stands still; others are not concerned. Restore it from a backup.",
+                hint="The run has stopped; other runs are not affected. Restore the run from a backup.",
                 uid=uid,
             )
-        found.append(mail)
-    return found
+        checked.append(mail)
+    return checked
 
 
-def _is_mail_whole(mail: Mail, crc: Any) -> bool:
+def _is_mail_intact(mail: Mail, crc: Any) -> bool:
     try:
         return bool(mail_crc(mail) == crc)
     except (TypeError, ValueError):
@@ -74,20 +74,20 @@ def _is_mail_whole(mail: Mail, crc: Any) -> bool:
 
 
 def check_log_end(uid: RunUid, last: int, seq: int) -> None:
-    """Check that the log ends where the row says. Raises Corrupt."""
+    """Check that the log ends at the number in the run's row. Raises Corrupt."""
     if last != seq:
-        raise _corrupt(uid, min(last, seq) + 1, f"is missing: the log ends at {last} and must end at {seq}")
+        raise _corrupt(uid, min(last, seq) + 1, f"is missing: the log ends at event {last} but should end at {seq}")
 
 
 def _corrupt(uid: RunUid, seq: int, what: str) -> Corrupt:
     return Corrupt(
         f"Event {seq} of run {uid} {what}.",
-        hint="The run stands still; others are not concerned. Restore it from a backup.",
+        hint="The run has stopped; other runs are not affected. Restore the run from a backup.",
         uid=uid,
         seq=seq,
     )
 
 
-def snapshot_crc(of_uid: int, snapshot: Snapshot) -> int:
-    """Return the checksum of a snapshot. ``of_uid`` is that of its run's uid."""
-    return crc32(snapshot.body, crc32(b"%d %d" % (snapshot.seq, snapshot.fold), of_uid))
+def snapshot_crc(uid_sum: int, snapshot: Snapshot) -> int:
+    """Return the checksum of a snapshot. ``uid_sum`` is the checksum of its run's uid."""
+    return crc32(snapshot.body, crc32(b"%d %d" % (snapshot.seq, snapshot.fold), uid_sum))

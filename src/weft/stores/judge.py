@@ -1,4 +1,4 @@
-"""Whether a write is allowed: the rules of every store, written once. Pure.
+"""Judge whether a write is allowed, by the rules of every store. Pure.
 
 A store reads the facts in the transaction that writes. Where one SQL statement reads, judges and writes at once (a
 plain append, a batch in Postgres, claims and releases), the statement repeats the rule, and
@@ -29,7 +29,7 @@ from weft.ports.store import (
 
 
 class RunFacts(Protocol):
-    """What the row of a run says before the write."""
+    """The row of a run as it is before the write."""
 
     @property
     def status(self) -> str: ...
@@ -44,10 +44,10 @@ class RunFacts(Protocol):
 
 
 class KeyFacts(msgspec.Struct, frozen=True):
-    """What a store knows about the keys of an append."""
+    """The stored keys that decide whether an append may use its own."""
 
     known: Mapping[str, KeyRow] = {}
-    """Rows of keys that the run has. Others than those of the append may be among them."""
+    """The keys of the run, or at least those that the append also has."""
     arrived: Container[str | None] = ()
     """Keys of the inbox rows that the append consumes."""
 
@@ -61,20 +61,20 @@ def check_numbering(batch: Sequence[Append]) -> None:
         for seq, event in enumerate(append.events, append.seq + 1):
             if event.seq != seq:
                 raise Conflict(
-                    f"Event {event.seq} of run {append.uid} stands where {seq} must be.",
+                    f"Event {event.seq} of run {append.uid} is in the place of event {seq}.",
                     uid=append.uid,
                     seq=event.seq,
                 )
 
 
 def judge_create(*, taken: bool) -> Outcome:
-    """Judge a new row. ``taken``: another row has its id or its uid."""
+    """Judge a new row. ``taken`` says that another row has its id or its uid."""
     return Outcome.ID_TAKEN if taken else Outcome.ACCEPTED
 
 
 def judge_append(run: RunFacts | None, append: Append, host: HostId, keys: KeyFacts = NO_KEYS) -> Outcome:
     """Judge an append to an existing run. ``run`` is None if there is no such run."""
-    # A run that is at rest or over has no owner: only an append that reopens it may write.
+    # A run that is held or over has no owner. Only an append that reopens it may write.
     owner = host if append.reopen is None else None
     if run is None or run.epoch != append.epoch or run.owner != owner:
         return Outcome.STALE_EPOCH
@@ -99,7 +99,7 @@ def judge_release(run: RunFacts | None, release: Release) -> Outcome:
 
 
 def judge_mail(run: RunFacts | None, mail: Mail, key: KeyRow | None, *, posted: bool) -> Sent:
-    """Judge a piece of mail. ``key``: the run's row of the mail's key; ``posted``: the run has had mail of this id.
+    """Judge a piece of mail. ``key`` is the run's row for the mail's key; ``posted``: mail with this id came before.
 
     Keys and ids come before the status: mail that is sent again is a duplicate even after the run has ended.
     """
@@ -127,7 +127,7 @@ def _may_reopen(append: Append, status: str) -> bool:
 
 
 def _is_used(row: KeyRow, keys: KeyFacts) -> bool:
-    """Return whether a key is used up. One that arrived by mail is written again when that mail is consumed."""
+    """Return whether a key is taken. The key of mail may be written a second time, when that mail is consumed."""
     known = keys.known.get(row.key)
     if known is None:
         return False

@@ -6,36 +6,38 @@ from collections.abc import Callable, Mapping, Sequence
 
 from weft.ports.store import QueueLimits
 
-NONE = QueueLimits()
+UNLIMITED = QueueLimits()
 
 Free = Callable[[Sequence[str], int], Sequence[int]]
-"""Returns numbers of free, due tasks of these queues, oldest first, at most this many."""
+"""Returns the numbers of free tasks that are due in these queues, oldest first, up to a maximum."""
 Room = Callable[[str, QueueLimits], int]
 """Returns how many more tasks of a queue its limits allow now."""
 
 
-def pick(queues: Sequence[str], limits: Mapping[str, QueueLimits], most: int, free: Free, room: Room) -> Sequence[int]:
+def pick_tasks(
+    queues: Sequence[str], limits: Mapping[str, QueueLimits], most: int, free: Free, room: Room
+) -> Sequence[int]:
     """Choose tasks to hand out: higher priority first, then older first, within the limits."""
-    taken: list[int] = []
-    of = {queue: limits.get(queue, NONE) for queue in queues}
-    for priority in sorted({one.priority for one in of.values()}, reverse=True):
-        left = most - len(taken)
-        level = [queue for queue, one in of.items() if one.priority == priority]
-        picked = list(free([queue for queue in level if not of[queue].bound], left))
+    picked: list[int] = []
+    limits_of = {queue: limits.get(queue, UNLIMITED) for queue in queues}
+    for priority in sorted({one.priority for one in limits_of.values()}, reverse=True):
+        left = most - len(picked)
+        level = [queue for queue, one in limits_of.items() if one.priority == priority]
+        candidates = list(free([queue for queue in level if not limits_of[queue].is_limited], left))
         for queue in level:
-            if of[queue].bound:
-                picked += free([queue], min(left, room(queue, of[queue])))
-        taken += sorted(picked)[:left]
-        if len(taken) >= most:
+            if limits_of[queue].is_limited:
+                candidates += free([queue], min(left, room(queue, limits_of[queue])))
+        picked += sorted(candidates)[:left]
+        if len(picked) >= most:
             break
-    return taken
+    return picked
 
 
-def room(limits: QueueLimits, *, in_hands: int, handed_out: int) -> int:
-    """Return how many more tasks the limits allow; ``handed_out`` counts those of the period of the rate."""
+def room(limits: QueueLimits, *, running: int, handed_out: int) -> int:
+    """Return how many more tasks the limits allow. ``handed_out`` counts the tasks of the last ``limits.per_ms``."""
     rooms = []
     if limits.concurrency is not None:
-        rooms.append(limits.concurrency - in_hands)
+        rooms.append(limits.concurrency - running)
     if limits.rate is not None:
         rooms.append(limits.rate - handed_out)
     return max(0, min(rooms))

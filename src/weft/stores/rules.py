@@ -1,4 +1,4 @@
-"""What all stores compute in the same way: shapes of appends, new rows, attributes, cursors. Pure."""
+"""Computations that all stores share: kinds of appends, new rows, attributes and cursors. Pure."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from weft.ports.store import PENDING, START_MAIL, Append, Mail, NewRun
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
-def is_plain(append: Append) -> bool:
+def has_only_events(append: Append) -> bool:
     """Return whether an append has events and nothing else."""
-    return append.status is None and append.create is None and is_lean(append)
+    return append.status is None and append.create is None and has_no_extras(append)
 
 
-def is_lean(append: Append) -> bool:
-    """Return whether an append has only events and, at most, begins or ends its run."""
+def has_no_extras(append: Append) -> bool:
+    """Return whether an append has only events, apart from beginning or ending its run."""
     return (
         not (append.taken or append.keys or append.mail or append.refs or append.children)
         and append.attributes is None
@@ -37,12 +37,12 @@ def start_mail(run: NewRun) -> Mail | None:
     return Mail(id=START_MAIL, to=run.uid, body=run.start, at=run.created_at)
 
 
-def status_of(run: NewRun) -> str:
+def initial_status(run: NewRun) -> str:
     """Return the status of a new row."""
     return PENDING if run.owner is None else "running"
 
 
-def epoch_of(run: NewRun) -> Epoch:
+def initial_epoch(run: NewRun) -> Epoch:
     """Return the epoch of a new row."""
     return Epoch(0 if run.owner is None else 1)
 
@@ -56,41 +56,41 @@ def free_id(child: NewRun, taken: Callable[[RunId], bool]) -> RunId:
 
 
 def merge_attributes(old: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes after a change, as JSON gives them back. None removes a name."""
-    merged = {**old, **plain(changes)}
+    """Return the attributes after a change. A value of None removes its name."""
+    merged = {**old, **as_json(changes)}
     return {name: value for name, value in merged.items() if value is not None}
 
 
-def plain(attributes: Mapping[str, Any]) -> dict[str, Any]:
-    """Copy attributes as JSON gives them back: tuples become lists."""
+def as_json(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes as they are after a round trip through JSON, which turns tuples into lists."""
     if not attributes:
         return {}
     return msgspec.json.decode(msgspec.json.encode(attributes), type=dict[str, Any])
 
 
-def canonical(value: Any) -> str:
-    """Return one text per JSON value: 1 and 1.0 are equal, 1 and true are not, the order of names does not matter."""
-    return _encode(_whole_numbers(value)).decode()
+def canonical_json(value: Any) -> str:
+    """Encode a JSON value so that equal values have equal text. 1 equals 1.0 but not true; names are in one order."""
+    return _encode(_with_integers(value)).decode()
 
 
-def _whole_numbers(value: Any) -> Any:
+def _with_integers(value: Any) -> Any:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, list | tuple):
-        return [_whole_numbers(part) for part in value]
+        return [_with_integers(part) for part in value]
     if isinstance(value, Mapping):
-        return {name: _whole_numbers(part) for name, part in value.items()}
+        return {name: _with_integers(part) for name, part in value.items()}
     return value
 
 
-def cursor_of(created_at: Millis, uid: RunUid) -> str:
-    """Return the cursor of the end of a page. Runs that are added later do not shift it."""
+def make_cursor(created_at: Millis, uid: RunUid) -> str:
+    """Return the cursor for the page after this run. Runs that are added later do not shift it."""
     return f"{created_at}.{uid}"
 
 
-def position(cursor: str) -> tuple[int, str]:
-    """Parse a cursor of ``cursor_of``. Raises UsageError."""
+def parse_cursor(cursor: str) -> tuple[int, str]:
+    """Parse a cursor that ``make_cursor`` made. Raises UsageError if the text is not a cursor."""
     created_at, dot, uid = cursor.partition(".")
     if not dot or not created_at.removeprefix("-").isdigit():
-        raise UsageError(f"{cursor!r} is not a cursor.", hint="Pass the cursor of the previous page as it came.")
+        raise UsageError(f"{cursor!r} is not a cursor.", hint="Pass the cursor of the previous page unchanged.")
     return int(created_at), uid

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 
 def blobs_url() -> str | None:
-    """Read WEFT_BLOBS, the URL for large values. None: they are kept with the runs."""
+    """Return WEFT_BLOBS, the URL for large values. None if they are kept with the runs."""
     return os.environ.get("WEFT_BLOBS") or None
 
 

@@ -96,7 +96,7 @@ class Claims:
 
     async def find_dead(self) -> None:
         """Find hosts that are gone, and take back their tasks."""
-        self._dead = await self._hosts.dead(monotonic=self._clock.monotonic())
+        self._dead = await self._hosts.find_dead(monotonic=self._clock.monotonic())
         await self._shared.expire(self._dead)
 
     async def claim_ready(self) -> int:
@@ -122,7 +122,7 @@ class Claims:
         """Return the runs that this host claims first. Hosts get different shares, so that they rarely collide."""
         if len(rows) <= SHARE_MIN:
             return rows
-        hosts = len(await self._hosts.living())
+        hosts = len(await self._hosts.list_living())
         if hosts < 2:
             return rows
         apart = sorted(rows, key=lambda row: crc32(f"{self._host}{row.uid}".encode()))

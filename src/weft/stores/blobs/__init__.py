@@ -15,7 +15,7 @@ __all__ = ["BlobContent", "Index", "IndexedBlobs", "open_content"]
 
 
 def open_content(url: str) -> BlobContent:
-    """Open the place for content that a URL names. Raises UsageError, with what to write instead."""
+    """Open the directory or bucket for blobs that a URL names. Raises UsageError with a hint if the URL is neither."""
     parts = urlsplit(url)
     match parts.scheme:
         case "file" if parts.path not in {"", "/"} and not parts.netloc:
@@ -24,13 +24,13 @@ def open_content(url: str) -> BlobContent:
             return _s3(url)
         case _:
             raise UsageError(
-                f"{url!r} names no place for blobs.",
-                hint='Use "file:///absolute/path" or "s3://bucket/prefix"; without one they are in the database.',
+                f"{url!r} is not the URL of a place for blobs.",
+                hint='Use "file:///absolute/path" or "s3://bucket/prefix", or no URL to keep blobs in the database.',
             )
 
 
 def _s3(url: str) -> BlobContent:
-    require("s3", "A place for blobs in S3")
+    require("s3", "Keeping blobs in S3")
     from weft.stores.blobs.s3 import S3Content  # noqa: PLC0415
 
     return S3Content(url)

@@ -1,4 +1,4 @@
-"""The protocol of a place for content. It knows digests and bytes, and nothing about runs."""
+"""The protocol of a place for the content of blobs. It knows digests and bytes, and nothing about runs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Protocol
 
 
 class BlobContent(Protocol):
-    """Bytes under their SHA-256."""
+    """A place that stores bytes under their SHA-256."""
 
     async def write(self, digest: str, data: bytes) -> None:
         """Write content durably. Raises Unavailable, Full."""
         ...
 
     async def read(self, digest: str) -> bytes | None:
-        """Return the content, without checking it; None if there is none."""
+        """Return the content, without checking it; None if nothing has this digest."""
         ...
 
     async def has(self, digest: str) -> bool:
@@ -21,5 +21,5 @@ class BlobContent(Protocol):
         ...
 
     async def delete(self, digest: str) -> None:
-        """Delete content durably. Content that does not exist is no error."""
+        """Delete content durably. Does nothing if there is no such content."""
         ...

@@ -1,4 +1,7 @@
-"""Content in a directory: a file each, under the first two digits of its name. On one machine, or on a shared disk."""
+"""Store the content of blobs in a directory, on one machine or a shared disk.
+
+Each blob is a file, in a subdirectory named after the first two digits of the digest.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 class DirectoryContent:
-    """Content in files of a directory."""
+    """The content of blobs in files of a directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -38,7 +41,7 @@ class DirectoryContent:
 
     def _write(self, digest: str, data: bytes) -> None:
         path = self._path(digest)
-        # Written under a temporary name, so that nobody reads half of it.
+        # The file gets a temporary name first, so that nobody reads half of it.
         draft = path.with_name(f"{digest}.{secrets.token_hex(4)}")
         with self._translate_errors():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +54,7 @@ class DirectoryContent:
             except BaseException:
                 draft.unlink(missing_ok=True)
                 raise
-            # The name must survive a loss of power, too, and so must the name of a new directory.
+            # The names of the file and of a new directory must survive a power failure, too.
             for folder in (path.parent, self._folder):
                 _sync(folder)
 

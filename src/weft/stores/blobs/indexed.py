@@ -1,4 +1,4 @@
-"""Blobs with their content in one place and their index in another, written so that a crash in between is harmless.
+"""Store blobs with their content in one place and their index in another, so that a crash in between is harmless.
 
 A put writes the index first, then the content; nobody refers to the blob before both are written. A sweep marks a blob
 (a put of the same blob now waits), deletes its content, and then deletes the row.
@@ -15,33 +15,33 @@ from weft.core.ids import Millis
 from weft.errors import Corrupt, NotFound
 from weft.stores.blobs.content import BlobContent
 
-PAUSE_SECONDS = 0.1
+POLL_SECONDS = 0.1
 ABANDONED_SECONDS = 120.0
-"""A deletion that takes longer than this was abandoned: no request to the content lasts so long."""
+"""A deletion that takes longer than this counts as abandoned, because no request to the content takes this long."""
 
 
 class Index(Protocol):
-    """The index of blobs: which exist, and since when each is unused."""
+    """The index of blobs. It says which blobs exist, and since when each has been unused."""
 
     async def touch(self, digest: str) -> float | None:
-        """List it as just touched. Seconds: it is being deleted, and was not touched."""
+        """List a blob as touched now. If it is being deleted, leave it and return for how many seconds it has been."""
         ...
 
     async def data(self, digest: str) -> bytes | None:
-        """Return content that is still in the database, from before it was kept elsewhere."""
+        """Return content that is still in the database, from before content was kept elsewhere."""
         ...
 
-    async def doom(self, *, now: Millis, untouched_ms: int, abandoned_seconds: float) -> Sequence[str]:
-        """Mark what may go; those, and what others marked and left."""
+    async def mark_unused(self, *, now: Millis, untouched_ms: int, abandoned_seconds: float) -> Sequence[str]:
+        """Mark unused blobs for deletion. Returns them, and those whose deletion another host has abandoned."""
         ...
 
-    async def strike(self, digest: str) -> None:
-        """Remove a marked row."""
+    async def remove(self, digest: str) -> None:
+        """Remove the row of a blob that was marked for deletion."""
         ...
 
 
 class IndexedBlobs:
-    """Blobs over an index and a place for content."""
+    """Blobs, stored in an index and a separate place for content."""
 
     def __init__(self, index: Index, content: BlobContent) -> None:
         self._index = index
@@ -49,11 +49,11 @@ class IndexedBlobs:
 
     async def put(self, data: bytes) -> str:
         digest = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
-        while (doomed_seconds := await self._index.touch(digest)) is not None:
-            if doomed_seconds >= ABANDONED_SECONDS:
+        while (deleting_seconds := await self._index.touch(digest)) is not None:
+            if deleting_seconds >= ABANDONED_SECONDS:
                 await self._delete(digest)
             else:
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
         if not await self._content.has(digest):
             await self._content.write(digest, data)
         return digest
@@ -64,17 +64,17 @@ class IndexedBlobs:
             data = await self._index.data(digest)
         if data is None:
             raise NotFound(f"No blob has the digest {digest}.", digest=digest)
-        found = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
-        if found != digest:
-            raise Corrupt(f"The content of blob {digest} does not match its name.", digest=digest)
+        actual = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
+        if actual != digest:
+            raise Corrupt(f"The content of blob {digest} does not match its digest.", digest=digest)
         return data
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        doomed = await self._index.doom(now=now, untouched_ms=untouched_ms, abandoned_seconds=ABANDONED_SECONDS)
-        for digest in doomed:
+        marked = await self._index.mark_unused(now=now, untouched_ms=untouched_ms, abandoned_seconds=ABANDONED_SECONDS)
+        for digest in marked:
             await self._delete(digest)
-        return len(doomed)
+        return len(marked)
 
     async def _delete(self, digest: str) -> None:
         await self._content.delete(digest)
-        await self._index.strike(digest)
+        await self._index.remove(digest)

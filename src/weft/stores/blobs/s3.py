@@ -1,7 +1,7 @@
-"""Content in S3 or a compatible store. Keys and region come from the environment (``AWS_…``), as usual.
+"""Store the content of blobs in S3 or a compatible service. Keys and region come from the environment (``AWS_…``).
 
-``s3://bucket/prefix?endpoint=https://s3.example&region=eu-central-1``. The library's synchronous calls run in threads:
-its asynchronous ones can abort the interpreter when it ends.
+The URL is ``s3://bucket/prefix?endpoint=https://s3.example&region=eu-central-1``. The library's synchronous calls run
+in threads, because its asynchronous calls can abort the interpreter at exit.
 """
 
 from __future__ import annotations
@@ -28,15 +28,17 @@ _OPTIONS = {"endpoint", "region"}
 
 
 class S3Content:
-    """Content in objects of a bucket."""
+    """The content of blobs in objects of a bucket."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         options = dict(parse_qsl(parts.query))
         unknown = sorted(options.keys() - _OPTIONS)
         if unknown:
-            raise UsageError(f"{url!r} has the option {unknown[0]!r}.", hint="It may have: endpoint, region.")
-        self._shown = f"s3://{parts.netloc}{parts.path}"
+            raise UsageError(
+                f"{url!r} has the unknown option {unknown[0]!r}.", hint="The options are endpoint and region."
+            )
+        self._location = f"s3://{parts.netloc}{parts.path}"
         plain_http = options.get("endpoint", "").startswith("http://")
         self._store = S3Store(
             parts.netloc,
@@ -87,6 +89,6 @@ class S3Content:
             yield
         except (BaseError, OSError) as error:
             raise Unavailable(
-                f"{self._shown} failed ({error}).",
+                f"A request to {self._location} failed ({error}).",
                 hint="Check the endpoint, the keys and their permissions.",
             ) from error

@@ -1,7 +1,7 @@
-"""A store in memory: for tests, for the simulator, and for experiments.
+"""A store in memory, for tests, the simulator and experiments.
 
 It starts no thread, and none of its methods suspends, so its caller decides the order of everything. Its content
-outlives an engine: pass the same object, or a share of it, to the next one.
+outlives an engine: pass the same store, or another that shares its content, to the next engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["MemoryStore"]
 
 
 class MemoryStore:
-    """All ports over one :class:`MemoryContent`."""
+    """All ports over one ``MemoryContent``."""
 
     def __init__(self, url: str = "memory://") -> None:
         self.url = url
@@ -50,4 +50,4 @@ class MemoryStore:
         """Do nothing: there is nothing to connect to."""
 
     async def close(self) -> None:
-        """Do nothing: what was committed stays."""
+        """Do nothing: the content stays in memory."""

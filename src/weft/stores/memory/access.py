@@ -1,4 +1,4 @@
-"""Keys to the API in memory."""
+"""API keys in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.stores.memory.content import MemoryContent
 
 
 class MemoryAccess:
-    """The keys of a memory store."""
+    """The API keys of a memory store."""
 
     def __init__(self, content: MemoryContent) -> None:
         self._content = content
@@ -21,7 +21,7 @@ class MemoryAccess:
     async def add(self, key: ApiKey) -> None:
         known = self._content.api_keys
         if key.id in known or any(one.digest == key.digest for one in known.values()):
-            raise Conflict(f"There is a key {key.id} already.")
+            raise Conflict(f"An API key with the id {key.id} or the same digest already exists.")
         known[key.id] = key
 
     async def find(self, digest: str) -> ApiKey | None:

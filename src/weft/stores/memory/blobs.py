@@ -25,17 +25,17 @@ class MemoryBlobs:
         if blob is None:
             raise NotFound(f"No blob has the digest {digest}.", digest=digest)
         if hashlib.sha256(blob.data).hexdigest() != digest:
-            raise Corrupt(f"The content of blob {digest} does not match its name.", digest=digest)
+            raise Corrupt(f"The content of blob {digest} does not match its digest.", digest=digest)
         return blob.data
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        """Delete unused blobs. ``put`` knows no time, so the first sweep after it starts the count."""
-        doomed = []
+        """Delete unused blobs. Their time counts from the first sweep after ``put``, which has no clock."""
+        unused = []
         for digest, blob in self._content.blobs.items():
             if blob.touched is None:
                 blob.touched = now
             if digest not in self._content.refs and now - blob.touched >= untouched_ms:
-                doomed.append(digest)
-        for digest in doomed:
+                unused.append(digest)
+        for digest in unused:
             del self._content.blobs[digest]
-        return len(doomed)
+        return len(unused)

@@ -1,6 +1,6 @@
-"""What a memory store holds. Plain data; the ports beside it read and change it.
+"""The content of a memory store: plain data, which the ports in this package read and change.
 
-It survives the death of an engine, as a file would: the simulator drops the engine and keeps this.
+It survives an engine as a file would. The simulator drops the engine and keeps the content.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft.ports.store import (
 )
 from weft.ports.streams import Chunk
 from weft.stores.judge import judge_mail
-from weft.stores.rules import epoch_of, plain, start_mail, status_of
+from weft.stores.rules import as_json, initial_epoch, initial_status, start_mail
 
 TaskKey = tuple[RunUid, int, int, int]
 
@@ -93,7 +93,7 @@ class JoinedHost(msgspec.Struct):
     beats: int = 0
     about: dict[str, Any] = {}
     beat_at: float = msgspec.field(default_factory=time.monotonic)
-    """When it beat last, in real time: nothing decides by it who is dead."""
+    """When its last heartbeat arrived, in real time. Only shown to people."""
 
 
 class OfferedTask(msgspec.Struct):
@@ -104,7 +104,7 @@ class OfferedTask(msgspec.Struct):
 
 
 class StoredBlob(msgspec.Struct):
-    """A blob, and since when it has been unused. None: it was used after the last sweep."""
+    """A blob, and since when it has been unused. None if it was used after the last sweep."""
 
     data: bytes
     touched: Millis | None = None
@@ -123,7 +123,7 @@ class MemoryContent:
     def __init__(self) -> None:
         self.runs: dict[RunUid, StoredRun] = {}
         self.open: dict[RunUid, StoredRun] = {}
-        """Runs that are not over, so that looking for work does not visit the others."""
+        """The runs that are not over. A search for work visits only these."""
         self.ids: dict[RunId, RunUid] = {}
         self.hosts: dict[HostId, JoinedHost] = {}
         self.tasks: dict[TaskKey, OfferedTask] = {}
@@ -140,16 +140,16 @@ class MemoryContent:
         self.memos: dict[str, Memo] = {}
 
     def add(self, new: NewRun, id: RunId) -> StoredRun:
-        """Make the row of a new run under this id, which must be free."""
+        """Add a run under this id, which must be free, with its start mail."""
         run = StoredRun(
             new=new,
             id=id,
-            status=status_of(new),
-            epoch=epoch_of(new),
+            status=initial_status(new),
+            epoch=initial_epoch(new),
             owner=new.owner,
             wake_at=new.wake_at,
             updated_at=new.created_at,
-            attributes=plain(new.attributes),
+            attributes=as_json(new.attributes),
         )
         self.runs[new.uid] = self.open[new.uid] = run
         self.ids[id] = new.uid
@@ -174,6 +174,7 @@ class MemoryContent:
         run.mail += 1
         return sent
 
-    def refer(self, uid: RunUid, digests: Sequence[str]) -> None:
+    def add_refs(self, uid: RunUid, digests: Sequence[str]) -> None:
+        """Record that a run refers to these blobs."""
         for digest in digests:
             self.refs.setdefault(digest, set()).add(uid)

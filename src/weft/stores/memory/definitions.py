@@ -1,4 +1,4 @@
-"""Versions of workflows in memory."""
+"""Stored versions of workflows in memory."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class MemoryDefinitions:
         known = self._content.definitions.setdefault((definition.name, definition.version), definition)
         if (known.body, known.style) != (definition.body, definition.style):
             raise Conflict(
-                f"{definition.name} has another version {definition.version}.",
-                hint="A version never changes: give the new one another name.",
+                f"Version {definition.version} of {definition.name} is already stored with another definition.",
+                hint="A stored version never changes. Store the new definition under another version.",
             )
         return known is definition
 

@@ -1,4 +1,4 @@
-"""Find runs in memory, by visiting all open ones."""
+"""Find runs in memory."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import NEVER, KeyRow, Page, RunQuery, RunRow
 from weft.stores.memory.content import MemoryContent, StoredRun
-from weft.stores.rules import canonical, cursor_of, position
+from weft.stores.rules import canonical_json, make_cursor, parse_cursor
 
 
 class MemoryDirectory:
@@ -26,15 +26,15 @@ class MemoryDirectory:
         return None if run is None else run.row()
 
     async def search(self, query: RunQuery) -> Page:
-        start = None if query.after is None else position(query.after)
-        where = {name: canonical(value) for name, value in query.where.items()}
-        found = sorted(
-            (run for run in self._content.runs.values() if _matches(run, query, where)), key=_newness, reverse=True
+        start = None if query.after is None else parse_cursor(query.after)
+        where = {name: canonical_json(value) for name, value in query.where.items()}
+        matching = sorted(
+            (run for run in self._content.runs.values() if _matches(run, query, where)), key=_age_key, reverse=True
         )
-        rest = found if start is None else [run for run in found if _newness(run) < start]
+        rest = matching if start is None else [run for run in matching if _age_key(run) < start]
         rows = [run.row() for run in rest[: query.limit]]
         more = len(rest) > query.limit
-        return Page(rows, cursor_of(rows[-1].created_at, rows[-1].uid) if more else None)
+        return Page(rows, make_cursor(rows[-1].created_at, rows[-1].uid) if more else None)
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         run = self._content.runs.get(uid)
@@ -46,7 +46,7 @@ class MemoryDirectory:
         wanted, gone = set(workflows), set(dead)
         waiting = []
         for run in self._content.open.values():
-            since = _waits_since(run, gone, now)
+            since = _waiting_since(run, gone, now)
             if since is not None and (run.new.workflow, run.new.version) in wanted:
                 waiting.append((since, run.new.created_at, run.new.uid, run))
         waiting.sort(key=lambda one: one[:3])
@@ -86,12 +86,12 @@ class MemoryDirectory:
             if run.new.parent is not None:
                 children.setdefault(run.new.parent, []).append(run)
         found = list(children.get(root, ()))
-        for run in found:  # grows while it is gone through
+        for run in found:  # the list grows during the loop
             found.extend(children.get(run.new.uid, ()))
         return found
 
 
-def _newness(run: StoredRun) -> tuple[int, str]:
+def _age_key(run: StoredRun) -> tuple[int, str]:
     return run.new.created_at, run.new.uid
 
 
@@ -103,12 +103,14 @@ def _matches(run: StoredRun, query: RunQuery, where: Mapping[str, str]) -> bool:
         and (query.since is None or new.created_at >= query.since)
         and (query.parent is None or new.parent == query.parent)
         and (query.id_prefix is None or run.id.startswith(query.id_prefix))
-        and all(name in run.attributes and canonical(run.attributes[name]) == value for name, value in where.items())
+        and all(
+            name in run.attributes and canonical_json(run.attributes[name]) == value for name, value in where.items()
+        )
     )
 
 
-def _waits_since(run: StoredRun, dead: set[HostId], now: Millis) -> Millis | None:
-    """Return since when an open run has waited to be claimed. None: it does not."""
+def _waiting_since(run: StoredRun, dead: set[HostId], now: Millis) -> Millis | None:
+    """Return since when an open run has waited to be claimed; None if it does not wait."""
     if run.fault is not None or (run.status == "held" and not run.inbox):
         return None
     reasons = []
@@ -124,7 +126,7 @@ def _waits_since(run: StoredRun, dead: set[HostId], now: Millis) -> Millis | Non
         return min(reasons, default=None)
     if run.wake_at is not None and run.wake_at <= now:
         reasons.append(run.wake_at)
-    # A delayed start: its own mail does not make it due.
+    # The start mail of a delayed start does not make the run due.
     if run.inbox and (run.seq or run.wake_at is None or run.wake_at <= now):
         reasons.append(next(iter(run.inbox.values())).at)
     return min(reasons, default=None)

@@ -1,4 +1,4 @@
-"""Hosts in memory. A host is dead if it left or if its counter stands still."""
+"""Hosts in memory. A host is dead if it left or if its heartbeat counter has stopped."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 from weft.core.ids import HostId
 from weft.ports.hosts import HeartbeatSender, HostRow
-from weft.stores.heartbeat import SharedHeartbeatSender
+from weft.stores.heartbeat_sender import SharedHeartbeatSender
 from weft.stores.memory.content import JoinedHost, MemoryContent
-from weft.stores.rules import plain
-from weft.stores.suspicion import Suspicion
+from weft.stores.rules import as_json
+from weft.stores.silent_hosts import SilentHosts
 
 
 class MemoryHosts:
@@ -19,11 +19,11 @@ class MemoryHosts:
 
     def __init__(self, content: MemoryContent) -> None:
         self._content = content
-        self._suspicion = Suspicion()
+        self._silent = SilentHosts()
         self._living: Sequence[HostId] = ()
 
     async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
-        self._content.hosts[host] = JoinedHost(lease_ms, about=plain(about or {}))
+        self._content.hosts[host] = JoinedHost(lease_ms, about=as_json(about or {}))
 
     async def beat(self, host: HostId) -> None:
         known = self._content.hosts.get(host)
@@ -34,20 +34,20 @@ class MemoryHosts:
     def heartbeat_sender(self) -> HeartbeatSender:
         return SharedHeartbeatSender(self.beat)
 
-    async def dead(self, *, monotonic: float) -> Sequence[HostId]:
-        listed = self._content.hosts
+    async def find_dead(self, *, monotonic: float) -> Sequence[HostId]:
+        joined = self._content.hosts
         busy = {run.owner for run in self._content.open.values()} | {task.host for task in self._content.tasks.values()}
-        gone = {host for host in busy if host is not None and host not in listed}
-        for host, row in listed.items():
-            if self._suspicion.is_due(host, beats=row.beats, lease_ms=row.lease_ms, monotonic=monotonic):
+        gone = {host for host in busy if host is not None and host not in joined}
+        for host, row in joined.items():
+            if self._silent.is_silent(host, beats=row.beats, lease_ms=row.lease_ms, monotonic=monotonic):
                 gone.add(host)
-        self._living = [host for host in listed if host not in gone]
+        self._living = [host for host in joined if host not in gone]
         return sorted(gone)
 
-    async def living(self) -> Sequence[HostId]:
+    async def list_living(self) -> Sequence[HostId]:
         return self._living
 
-    async def listed(self) -> Sequence[HostRow]:
+    async def list_all(self) -> Sequence[HostRow]:
         owners = [run.owner for run in self._content.open.values()]
         workers = [task.host for task in self._content.tasks.values()]
         return [
@@ -65,8 +65,8 @@ class MemoryHosts:
 
     async def leave(self, host: HostId) -> None:
         self._content.hosts.pop(host, None)
-        self._suspicion.forget(host)
+        self._silent.forget(host)
 
-    async def changed(self) -> bool:
-        """Return True: the store cannot tell which of several simulated processes asks."""
+    async def has_changed(self) -> bool:
+        """Return True, because the store cannot tell which of several simulated processes asks."""
         return True

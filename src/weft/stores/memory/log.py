@@ -1,4 +1,4 @@
-"""The logs in memory. Each method judges and then writes without suspending, so it is atomic."""
+"""The logs of runs in memory. Each method judges and then writes without suspending, so it is atomic."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class MemoryLog:
         snapshot = run.snapshots.get(fold)
         after = 0 if snapshot is None else snapshot.seq
         if len(run.events) != run.seq:
-            raise Corrupt(f"The log of run {run.id} has {len(run.events)} events and must have {run.seq}.", uid=uid)
+            raise Corrupt(f"The log of run {run.id} has {len(run.events)} events but should have {run.seq}.", uid=uid)
         return Loaded(row=run.row(), snapshot=snapshot, events=run.events[after:], inbox=list(run.inbox.values()))
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
@@ -109,7 +109,7 @@ class MemoryLog:
         outcome = judge_release(run, release)
         if run is not None and outcome is Outcome.ACCEPTED:
             run.owner, run.wake_at = None, release.wake_at
-            _keep(run, release.snapshot)
+            _store_snapshot(run, release.snapshot)
         return outcome
 
     def _commit(self, append: Append, host: HostId) -> Outcome:
@@ -127,20 +127,20 @@ class MemoryLog:
             run.events.extend(append.events)
             run.seq = append.events[-1].seq
             run.updated_at = append.events[-1].at
-        _take(run, append)
+        _consume(run, append)
         if append.resolved is not None:
             run.new = msgspec.structs.replace(run.new, version=append.resolved.version, style=append.resolved.style)
         if append.attributes is not None:
             run.attributes = merge_attributes(run.attributes, append.attributes)
-        _keep(run, append.snapshot)
-        self._content.refer(append.uid, append.refs)
+        _store_snapshot(run, append.snapshot)
+        self._content.add_refs(append.uid, append.refs)
         if append.idle_until is not UNSET:
             run.idle_until = append.idle_until
-        only_added = stays_over(append, run.status)
-        if append.reopen is not None and not only_added:
+        only_adds = stays_over(append, run.status)
+        if append.reopen is not None and not only_adds:
             run.wake_at, run.ended_at, run.idle_until = append.reopen, None, None
             self._content.open[append.uid] = run
-        if append.status is not None and not only_added:
+        if append.status is not None and not only_adds:
             run.status = append.status
             if append.status in OVER_STATUSES:
                 run.owner, run.wake_at, run.ended_at = None, None, run.updated_at
@@ -162,8 +162,8 @@ def _taken_keys(run: StoredRun, append: Append) -> set[str | None]:
     return {run.inbox[name].key for name in append.taken if name in run.inbox}
 
 
-def _take(run: StoredRun, append: Append) -> None:
-    """Consume mail. A key that came with it and that no event uses becomes free: a rejection uses up no key."""
+def _consume(run: StoredRun, append: Append) -> None:
+    """Consume mail. Its key becomes free unless an event uses it, so a rejected command uses up no key."""
     for key in _taken_keys(run, append):
         if key is not None:
             run.keys.pop(key, None)
@@ -173,6 +173,6 @@ def _take(run: StoredRun, append: Append) -> None:
         run.keys[row.key] = row
 
 
-def _keep(run: StoredRun, snapshot: Snapshot | None) -> None:
+def _store_snapshot(run: StoredRun, snapshot: Snapshot | None) -> None:
     if snapshot is not None:
         run.snapshots[snapshot.fold] = snapshot

@@ -9,7 +9,7 @@ from weft.core.ids import HostId, Millis, RunUid
 from weft.ports.store import Mail, QueueLimits, QueueRow, TaskOffer
 from weft.stores.judge import is_current
 from weft.stores.memory.content import MemoryContent, OfferedTask, TaskKey
-from weft.stores.queues import NONE, pick, room
+from weft.stores.queues import UNLIMITED, pick_tasks, room
 
 
 class MemoryTasks:
@@ -42,21 +42,24 @@ class MemoryTasks:
             )
             return list(islice(found, most))
 
-        picked = pick(queues, self._content.limits, limit, free, lambda name, limits: self._room(name, limits, now))
+        def queue_room(queue: str, limits: QueueLimits) -> int:
+            return self._room(queue, limits, now)
+
+        picked = pick_tasks(queues, self._content.limits, limit, free, queue_room)
         for number in picked:
             row = rows[number]
             row.host = host
-            if self._content.limits.get(row.offer.queue, NONE).rate is not None:
+            if self._content.limits.get(row.offer.queue, UNLIMITED).rate is not None:
                 self._content.handed_out.setdefault(row.offer.queue, []).append(now)
         return [rows[number].offer for number in sorted(picked)]
 
     def _room(self, queue: str, limits: QueueLimits, now: Millis) -> int:
-        in_hands = sum(1 for row in self._content.tasks.values() if row.host is not None and row.offer.queue == queue)
+        running = sum(1 for row in self._content.tasks.values() if row.host is not None and row.offer.queue == queue)
         recent = [at for at in self._content.handed_out.get(queue, ()) if at > now - limits.per_ms]
         self._content.handed_out[queue] = recent
-        return room(limits, in_hands=in_hands, handed_out=len(recent))
+        return room(limits, running=running, handed_out=len(recent))
 
-    async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
+    async def taken_by(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
         rows = self._content.tasks.values()
         return [(row.host, row.offer) for row in rows if row.host is not None and row.host in hosts][:limit]
 
@@ -64,7 +67,7 @@ class MemoryTasks:
         return [row.offer for row in self._content.tasks.values() if row.offer.uid == uid]
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
-        if not self._is_held(host, task):
+        if not self._has_taken(host, task):
             return False
         del self._content.tasks[_key(task)]
         self._content.deliver(report)
@@ -92,12 +95,12 @@ class MemoryTasks:
                 queue=queue,
                 waiting=sum(1 for row in rows if row.offer.queue == queue and row.host is None),
                 running=sum(1 for row in rows if row.offer.queue == queue and row.host is not None),
-                limits=self._content.limits.get(queue, NONE),
+                limits=self._content.limits.get(queue, UNLIMITED),
             )
             for queue in sorted(known)
         ]
 
-    def _is_held(self, host: HostId, task: TaskOffer) -> bool:
+    def _has_taken(self, host: HostId, task: TaskOffer) -> bool:
         row = self._content.tasks.get(_key(task))
         return row is not None and row.host == host
 

@@ -1,4 +1,4 @@
-"""Keys to the API in Postgres."""
+"""API keys in Postgres."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _ADD = (
     "VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING RETURNING 1"
 )
 _REVOKE = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, $2) WHERE id = $1 RETURNING 1"
-_SEEDED = "SELECT bytes FROM seeds WHERE name = $1"
-_SEED = "INSERT INTO seeds (name, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
+_READ_SEED = "SELECT bytes FROM seeds WHERE name = $1"
+_WRITE_SEED = "INSERT INTO seeds (name, bytes) VALUES ($1, $2) ON CONFLICT DO NOTHING"
 
 
 class PostgresAccess:
-    """The keys of a Postgres store."""
+    """The API keys of a Postgres store."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
@@ -30,7 +30,7 @@ class PostgresAccess:
         values = (key.id, key.digest, key.name, key.tenant, list(key.scopes), list(key.groups))
         times = (key.created_at, key.expires_at, key.revoked_at)
         if not await fetch_value(self._pool, _ADD, *values, *times):
-            raise Conflict(f"There is a key {key.id} already.")
+            raise Conflict(f"An API key with the id {key.id} or the same digest already exists.")
 
     async def find(self, digest: str) -> ApiKey | None:
         row = await fetch_row(self._pool, f"{_SELECT} WHERE digest = $1", digest)
@@ -46,11 +46,11 @@ class PostgresAccess:
         return not await fetch_value(self._pool, "SELECT 1 FROM api_keys LIMIT 1")
 
     async def seed(self, name: str, fresh: bytes) -> bytes:
-        known = await fetch_value(self._pool, _SEEDED, name)
+        known = await fetch_value(self._pool, _READ_SEED, name)
         if known is None:
-            # Read by another statement: the insert does not see what another host has just written.
-            await fetch(self._pool, _SEED, name, bytes(fresh))
-            known = await fetch_value(self._pool, _SEEDED, name)
+            # Read it back in a second statement, because the insert does not see what another host has just written.
+            await fetch(self._pool, _WRITE_SEED, name, bytes(fresh))
+            known = await fetch_value(self._pool, _READ_SEED, name)
         return bytes(known)
 
 

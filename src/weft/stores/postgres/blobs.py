@@ -1,4 +1,4 @@
-"""Blobs in the database itself. Deleting one is a single statement."""
+"""Store blobs in the database itself."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from weft.core.ids import Millis
 from weft.errors import Corrupt, NotFound
 from weft.stores.postgres.pool import Pool, fetch, fetch_value
 
-NEAR_BYTES_MAX = 64 * 1024
-"""Larger ones are hashed on another thread."""
+SMALL_BYTES_MAX = 64 * 1024
+"""Larger blobs are hashed on another thread."""
 
 _TOUCH = "UPDATE blobs SET touched = NULL WHERE hash = $1 RETURNING 1"
 _PUT = "INSERT INTO blobs (hash, data) VALUES ($1, $2) ON CONFLICT (hash) DO UPDATE SET touched = NULL"
-COUNT = "UPDATE blobs SET touched = $1 WHERE touched IS NULL"
+START_COUNTING = "UPDATE blobs SET touched = $1 WHERE touched IS NULL"
 _SWEEP = (
     "WITH gone AS (DELETE FROM blobs WHERE touched <= $1 "
     "AND NOT EXISTS (SELECT 1 FROM refs WHERE refs.hash = blobs.hash) RETURNING 1) SELECT count(*) FROM gone"
@@ -29,7 +29,7 @@ class PostgresBlobs:
 
     async def put(self, data: bytes) -> str:
         digest = await digest_of(data)
-        # Known content is not sent again.
+        # Content that is already stored is not sent again.
         if not await fetch_value(self._pool, _TOUCH, digest):
             await fetch(self._pool, _PUT, digest, data)
         return digest
@@ -39,17 +39,17 @@ class PostgresBlobs:
         if data is None:
             raise NotFound(f"No blob has the digest {digest}.", digest=digest)
         if await digest_of(data) != digest:
-            raise Corrupt(f"The content of blob {digest} does not match its name.", digest=digest)
+            raise Corrupt(f"The content of blob {digest} does not match its digest.", digest=digest)
         return data
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        """Delete unused blobs. A put records no time, so their time counts from the first sweep after it."""
-        await fetch(self._pool, COUNT, now)
+        """Delete unused blobs. Their time counts from the first sweep after ``put``, which has no clock."""
+        await fetch(self._pool, START_COUNTING, now)
         return int(await fetch_value(self._pool, _SWEEP, now - untouched_ms))
 
 
 async def digest_of(data: bytes) -> str:
-    """Return the digest of some content."""
-    if len(data) <= NEAR_BYTES_MAX:
+    """Return the SHA-256 of content, in hexadecimal."""
+    if len(data) <= SMALL_BYTES_MAX:
         return hashlib.sha256(data).hexdigest()
     return await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())

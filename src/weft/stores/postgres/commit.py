@@ -1,7 +1,7 @@
-"""Write a batch with one call of the function ``commit_batch``, which judges and writes in the server.
+"""Write a batch with one call of the SQL function ``commit_batch``, which judges and writes the appends.
 
-The server judges all appends of a call by the state before it. If one append may change how a later one is judged (by
-its mail or its children), the later one goes into a second call.
+The server judges all appends of a call by the state before the call. If the mail or the children of one append may
+change how a later append is judged, the later one goes into a second call.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from weft.stores.postgres.rows import json_text, mail_values, new_fields, snapsh
 
 COMMIT = f"SELECT commit_batch({', '.join(f'${n}' for n in range(1, 25))})"
 
-Placed = list[tuple[int, Append]]
-"""Appends with their places in the batch."""
+NumberedAppends = list[tuple[int, Append]]
+"""Appends with their positions in the batch."""
 
 
-def rounds(batch: Sequence[Append]) -> Iterator[Placed]:
-    """Split a batch into as few calls as possible, nearly always one."""
+def split_calls(batch: Sequence[Append]) -> Iterator[NumberedAppends]:
+    """Split a batch into as few calls of ``commit_batch`` as possible, nearly always one."""
     touched: set[str] = set()
-    current: Placed = []
+    current: NumberedAppends = []
     for place, append in enumerate(batch):
         names = {append.uid} if append.create is None else {append.uid, append.create.id}
         if current and touched & names and _is_sensitive(append):
@@ -44,7 +44,7 @@ def _is_sensitive(append: Append) -> bool:
     return append.status in OVER_STATUSES or bool(append.keys) or append.create is not None or append.epoch == 1
 
 
-def values_of(appends: Sequence[Append], host: HostId) -> list[Any]:
+def commit_values(appends: Sequence[Append], host: HostId) -> list[Any]:
     """Return the parameters of ``COMMIT``."""
     over = [append.status in OVER_STATUSES for append in appends]
     heads: list[Any] = [
@@ -69,22 +69,22 @@ def values_of(appends: Sequence[Append], host: HostId) -> list[Any]:
 def _events(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int], list[int], list[str]]:
     places, seqs, ats, crcs, bodies = [], [], [], [], []
     for place, append in enumerate(appends, 1):
-        of_uid = uid_crc(append.uid)
+        uid_sum = uid_crc(append.uid)
         for event in append.events:
             places.append(place)
             seqs.append(int(event.seq))
             ats.append(int(event.at))
-            crcs.append(event_crc(of_uid, event.seq, event.at, event.body))
+            crcs.append(event_crc(uid_sum, event.seq, event.at, event.body))
             bodies.append(event.body.decode())
     return places, seqs, ats, crcs, bodies
 
 
 def _parts(appends: Sequence[Append]) -> str | None:
-    """Return what only some appends have, as JSON; None if none has any of it."""
+    """Return the parts that only some appends have, as JSON; None if no append has any."""
     parts: dict[str, list[Any]] = {}
     for place, append in enumerate(appends, 1):
         if append.create is not None:
-            parts.setdefault("births", []).append(_birth(append, append.create))
+            parts.setdefault("births", []).append(_new_row(append, append.create))
         if append.taken:
             parts.setdefault("taken", []).extend({"of": place, "id": name} for name in append.taken)
         if append.keys:
@@ -108,7 +108,7 @@ def _parts(appends: Sequence[Append]) -> str | None:
     return json_text(parts) if parts else None
 
 
-def _birth(append: Append, new: NewRun) -> dict[str, Any]:
+def _new_row(append: Append, new: NewRun) -> dict[str, Any]:
     """Return the row of a run that is created with its first events, and perhaps ends with them."""
     fields = new_fields(new)
     if append.events:
@@ -122,6 +122,6 @@ def _birth(append: Append, new: NewRun) -> dict[str, Any]:
     return fields
 
 
-def outcomes_of(answer: Sequence[str]) -> list[Outcome]:
-    """Return the outcomes from the answer of the server."""
+def parse_outcomes(answer: Sequence[str]) -> list[Outcome]:
+    """Convert the words that the server returns into outcomes."""
     return [Outcome(word) for word in answer]

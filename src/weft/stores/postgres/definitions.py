@@ -1,4 +1,4 @@
-"""Versions of workflows in Postgres."""
+"""Stored versions of workflows in Postgres."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class PostgresDefinitions:
         values = (one.name, one.version, one.style, one.body.decode(), one.created_at)
         if await fetch_value(self._pool, _PUT, *values):
             return True
-        known = await self._one(f"{_SELECT} WHERE name = $1 AND version = $2", one.name, one.version)
+        known = await self._fetch_one(f"{_SELECT} WHERE name = $1 AND version = $2", one.name, one.version)
         if known is not None and (known.body, known.style) != (one.body, one.style):
             raise Conflict(
-                f"{one.name} has another version {one.version}.",
-                hint="A version never changes: give the new one another name.",
+                f"Version {one.version} of {one.name} is already stored with another definition.",
+                hint="A stored version never changes. Store the new definition under another version.",
             )
         return False
 
     async def get(self, name: str, version: str) -> Definition | None:
-        found = await self._one(f"{_SELECT} WHERE name = $1 AND version = $2", name, version)
-        return found if found is not None else await self._one(_BY_TAG, name, version)
+        found = await self._fetch_one(f"{_SELECT} WHERE name = $1 AND version = $2", name, version)
+        return found if found is not None else await self._fetch_one(_BY_TAG, name, version)
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         text = f"{_SELECT} WHERE $1::text IS NULL OR name = $1 ORDER BY name, created_at, num"
@@ -60,7 +60,7 @@ class PostgresDefinitions:
         rows = await fetch(self._pool, "SELECT tag, version FROM tags WHERE name = $1 ORDER BY tag", name)
         return {str(tag): str(version) for tag, version in rows}
 
-    async def _one(self, text: str, *values: str) -> Definition | None:
+    async def _fetch_one(self, text: str, *values: str) -> Definition | None:
         row = await fetch_row(self._pool, text, *values)
         return None if row is None else _definition(row)
 

@@ -10,7 +10,7 @@ from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, json_text, run_row
-from weft.stores.rules import cursor_of, plain, position
+from weft.stores.rules import as_json, make_cursor, parse_cursor
 
 _LAST_CHARACTER = "\U0010ffff"
 
@@ -21,18 +21,18 @@ _WANTED = (
 )
 _UNLESS_HELD = "(r.status <> 'held' OR r.mail_at IS NOT NULL)"
 
-# Five reasons to claim a run, each with its index: not one condition with OR, so that each stops at LIMIT.
-_IN_FLIGHT = (
+# There are five reasons to claim a run. Each has its own query and index, so that each can stop at LIMIT.
+_ORPHANED_IN_FLIGHT = (
     f"SELECT r.updated_at AS since, {OF_RUNS} FROM runs r "
     f"WHERE r.owner = ANY ($3::text[]) AND r.idle_until IS NULL AND {_WANTED} AND {_UNLESS_HELD} "
     "ORDER BY r.updated_at, r.created_at, r.uid LIMIT $5"
 )
-_DUE_OF_THE_DEAD = (
+_ORPHANED_DUE = (
     f"SELECT r.idle_until AS since, {OF_RUNS} FROM runs r "
     f"WHERE r.owner = ANY ($3::text[]) AND r.idle_until <= $4 AND {_WANTED} AND {_UNLESS_HELD} "
     "ORDER BY r.idle_until, r.created_at, r.uid LIMIT $5"
 )
-_MAIL_OF_THE_DEAD = (
+_ORPHANED_WITH_MAIL = (
     f"SELECT r.mail_at AS since, {OF_RUNS} FROM runs r "
     f"WHERE r.mail_at IS NOT NULL AND r.owner = ANY ($3::text[]) AND {_WANTED} "
     "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
@@ -43,38 +43,38 @@ _DUE = (
 )
 _WITH_MAIL = (
     f"SELECT r.mail_at AS since, {OF_RUNS} FROM runs r WHERE r.mail_at IS NOT NULL AND r.owner IS NULL "
-    # A delayed start: its own mail does not make it due.
+    # The start mail of a delayed start does not make the run due.
     f"AND (r.seq > 0 OR r.wake_at IS NULL OR r.wake_at <= $4) AND {_WANTED} "
     "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
 )
 _REASONS = " UNION ALL ".join(
-    f"({reason})" for reason in (_IN_FLIGHT, _DUE_OF_THE_DEAD, _MAIL_OF_THE_DEAD, _DUE, _WITH_MAIL)
+    f"({reason})" for reason in (_ORPHANED_IN_FLIGHT, _ORPHANED_DUE, _ORPHANED_WITH_MAIL, _DUE, _WITH_MAIL)
 )
 CLAIMABLE = (
     f"SELECT * FROM (SELECT DISTINCT ON (uid) * FROM ({_REASONS}) "
     "AS reasons ORDER BY uid, since) AS waiting ORDER BY since, created_at, uid LIMIT $5"
 )
-_NEXT_AT_REST = (
+_NEXT_UNOWNED = (
     "SELECT r.wake_at AS due FROM runs r WHERE r.wake_at IS NOT NULL AND r.owner IS NULL "
     f"AND {_WANTED} AND r.status <> 'held' ORDER BY r.wake_at LIMIT 1"
 )
-# One host at a time, so that the index has them in order.
-_NEXT_OF_ONE = (
+# For one host, because the index sorts by ``idle_until`` only within an owner.
+_NEXT_OF_OWNER = (
     f"SELECT r.idle_until AS due FROM runs r WHERE r.owner = d.host AND r.idle_until < {NEVER} "
     f"AND {_WANTED} AND r.status <> 'held' ORDER BY r.idle_until LIMIT 1"
 )
 NEXT_WAKE = (
-    f"SELECT min(due) FROM (({_NEXT_AT_REST}) UNION ALL "
-    f"(SELECT due FROM unnest($3::text[]) AS d (host) CROSS JOIN LATERAL ({_NEXT_OF_ONE}) AS one)) AS dues"
+    f"SELECT min(due) FROM (({_NEXT_UNOWNED}) UNION ALL "
+    f"(SELECT due FROM unnest($3::text[]) AS d (host) CROSS JOIN LATERAL ({_NEXT_OF_OWNER}) AS one)) AS dues"
 )
 OWNED = "SELECT uid, epoch FROM runs WHERE owner = $1 AND fault IS NULL"
-OWN_MAIL = (
+OWNED_WITH_MAIL = (
     "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = $1 AND fault IS NULL ORDER BY mail_at, uid LIMIT $2"
 )
 
 
 COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
-BELOW = (
+COUNTS_BELOW = (
     "WITH RECURSIVE below (uid, status) AS ("
     "SELECT uid, status FROM runs WHERE parent = $1 AND ended_at IS NULL "
     "UNION ALL SELECT r.uid, r.status FROM below b JOIN runs r ON r.parent = b.uid WHERE r.ended_at IS NULL) "
@@ -89,10 +89,10 @@ class PostgresDirectory:
         self._pool = pool
 
     async def find(self, id: RunId) -> RunRow | None:
-        return await self._one("id", id)
+        return await self._fetch_one("id", id)
 
     async def row(self, uid: RunUid) -> RunRow | None:
-        return await self._one("uid", uid)
+        return await self._fetch_one("uid", uid)
 
     async def search(self, query: RunQuery) -> Page:
         conditions = _Conditions()
@@ -104,7 +104,7 @@ class PostgresDirectory:
         )
         rows = [run_row(row) for row in await fetch(self._pool, text, *conditions.values)]
         page = rows[: query.limit]
-        return Page(page, cursor_of(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
+        return Page(page, make_cursor(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         text = "SELECT k.key, k.digest, k.seq FROM runs r JOIN keys k ON k.run = r.num WHERE r.uid = $1 AND k.key = $2"
@@ -123,18 +123,18 @@ class PostgresDirectory:
         return {RunUid(uid): Epoch(epoch) for uid, epoch in rows}
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        return [RunUid(uid) for (uid,) in await fetch(self._pool, OWN_MAIL, host, limit)]
+        return [RunUid(uid) for (uid,) in await fetch(self._pool, OWNED_WITH_MAIL, host, limit)]
 
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
         found = await fetch_value(self._pool, NEXT_WAKE, *_columns(workflows), list(dead))
         return None if found is None else Millis(found)
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
-        text, values = (COUNTS, ()) if below is None else (BELOW, (below, limit))
+        text, values = (COUNTS, ()) if below is None else (COUNTS_BELOW, (below, limit))
         rows = await fetch(self._pool, text, *values)
         return {str(status): int(count) for status, count in rows}
 
-    async def _one(self, column: str, value: str) -> RunRow | None:
+    async def _fetch_one(self, column: str, value: str) -> RunRow | None:
         row = await fetch_row(self._pool, f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = $1", value)
         return None if row is None else run_row(row)
 
@@ -155,10 +155,12 @@ class _Conditions:
         return " AND ".join(self._parts) or "true"
 
     def bind(self, value: Any) -> str:
+        """Add a parameter. Returns its placeholder."""
         self.values.append(value)
         return f"${len(self.values)}"
 
     def add_query(self, query: RunQuery) -> None:
+        """Add the conditions of a query."""
         for column in ("workflow", "status", "parent"):
             value = getattr(query, column)
             if value is not None:
@@ -166,17 +168,17 @@ class _Conditions:
         if query.since is not None:
             self._parts.append(f"created_at >= {self.bind(query.since)}")
         if query.id_prefix is not None:
-            # A range, not LIKE: it uses the index on ids, and no character is special.
+            # Unlike LIKE, a range uses the index on ids and has no special characters.
             first, last = self.bind(query.id_prefix), self.bind(query.id_prefix + _LAST_CHARACTER)
             self._parts.append(f"id >= {first} AND id < {last}")
-        for name, value in plain(query.where).items():
+        for name, value in as_json(query.where).items():
             self._add_attribute(name, value)
         if query.after is not None:
-            created_at, uid = position(query.after)
+            created_at, uid = parse_cursor(query.after)
             self._parts.append(f"(created_at, uid) < ({self.bind(created_at)}::bigint, {self.bind(uid)}::text)")
 
     def _add_attribute(self, name: str, value: Any) -> None:
-        """Add a condition on an attribute: containment, for the index, and equality: a list contains its parts."""
+        """Require an attribute to have this value. Containment uses the index, but a list also contains its parts."""
         contained = self.bind(json_text({name: value}))
         self._parts.append(f"attributes @> {contained}::text::jsonb")
         self._parts.append(f"attributes -> {self.bind(name)}::text = {self.bind(json_text(value))}::text::jsonb")

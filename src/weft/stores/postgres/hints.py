@@ -1,4 +1,4 @@
-"""Hints: hosts wake each other with LISTEN and NOTIFY. A lost hint only costs time, because hosts also poll.
+"""Hints, with which hosts wake each other through LISTEN and NOTIFY. A lost hint only costs time: hosts also poll.
 
 A hint is sent after its commit, in another session. A NOTIFY inside the transaction would take a lock that serializes
 all such commits, including their flush to disk.
@@ -26,62 +26,62 @@ class Hints:
     """Sends hints to other processes and receives theirs."""
 
     def __init__(self) -> None:
-        self._me = secrets.token_hex(8)
+        self._sender_id = secrets.token_hex(8)
         self._connection: Connection | None = None
-        self._giving: asyncio.Task[None] | None = None
+        self._sending: asyncio.Task[None] | None = None
         self._again = False
-        self._heard = True
-        self._changed_at = 0.0
+        self._received = True
+        self._reported_at = 0.0
 
     def bind(self, connection: Connection) -> None:
         """Use this connection, whose sessions are opened with ``listen``."""
         self._connection = connection
 
     async def listen(self, session: Session) -> None:
-        """Receive hints in a new session. Earlier ones may have been missed, so this counts as one."""
+        """Receive hints in a new session. Hints may have been missed before, so this counts as one."""
         await without_flush(session)
-        await session.add_listener(CHANNEL, self._hear)
-        self._heard = True
+        await session.add_listener(CHANNEL, self._on_notify)
+        self._received = True
 
-    def _hear(self, _session: object, _pid: int, _channel: str, sender: str) -> None:
-        if sender != self._me:
-            self._heard = True
+    def _on_notify(self, _session: object, _pid: int, _channel: str, sender: str) -> None:
+        if sender != self._sender_id:
+            self._received = True
 
-    async def heard(self) -> bool:
+    async def take_hint(self) -> bool:
         """Return whether another process has sent a hint since the last call, or may have. Raises Unavailable."""
         assert self._connection is not None
-        if not self._heard and time.monotonic() - self._changed_at < SILENCE_SECONDS_MAX:
+        if not self._received and time.monotonic() - self._reported_at < SILENCE_SECONDS_MAX:
             # A session delivers notifications together with the answer to a query.
             await fetch(self._connection, "SELECT 1")
-            if not self._heard:
+            if not self._received:
                 return False
-        self._heard = False
-        self._changed_at = time.monotonic()
+        self._received = False
+        self._reported_at = time.monotonic()
         return True
 
-    def give(self) -> None:
+    def send(self) -> None:
         """Send a hint soon. Several calls may become one hint."""
         self._again = True
-        if self._giving is None:
-            self._giving = asyncio.get_running_loop().create_task(self._give())
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._send())
 
-    async def _give(self) -> None:
+    async def _send(self) -> None:
         assert self._connection is not None
         try:
             while self._again:
                 self._again = False
-                await fetch(self._connection, "SELECT pg_notify($1, $2)", CHANNEL, self._me)
+                await fetch(self._connection, "SELECT pg_notify($1, $2)", CHANNEL, self._sender_id)
         except StoreError as error:
-            log.debug("weft: a hint was lost (%s)", error)
+            log.debug("weft: could not send a hint to other hosts (%s)", error)
         finally:
-            self._giving = None
+            self._sending = None
 
     async def close(self) -> None:
         """Wait until pending hints are sent."""
-        while self._giving is not None:
-            await asyncio.gather(self._giving, return_exceptions=True)
+        while self._sending is not None:
+            await asyncio.gather(self._sending, return_exceptions=True)
 
 
 async def without_flush(session: Session) -> None:
-    """Let commits of the session return before they are flushed: hints and heartbeats may be lost."""
+    """Let commits of the session return before they are flushed to disk, because hints and heartbeats may be lost."""
     await session.execute("SET synchronous_commit = off")

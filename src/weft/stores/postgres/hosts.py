@@ -1,4 +1,4 @@
-"""Hosts in Postgres: a row with a counter per host. Observers judge a standstill by their own clocks."""
+"""Hosts in Postgres. Each has a row with a heartbeat counter, which observers time with their own clocks."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import Connection, fetch, fetch_value
 from weft.stores.postgres.rows import json_text
 from weft.stores.postgres.session import Record
-from weft.stores.suspicion import Suspicion
+from weft.stores.silent_hosts import SilentHosts
 
-# Hosts with work: owners of runs and of tasks, including hosts that have left and have no row. The query jumps from
-# name to name in the index, because a host may own a hundred thousand runs.
+# Selects the hosts that own runs or have taken tasks, including hosts that have left and have no row. The query jumps
+# from name to name in the index, because a host may own a hundred thousand runs.
 _BUSY = """
     WITH RECURSIVE owners AS (
         (SELECT owner AS name FROM runs WHERE owner IS NOT NULL ORDER BY owner LIMIT 1)
@@ -42,22 +42,22 @@ _BEAT = """
         session = coalesce(excluded.session, h.session)
     RETURNING extract(epoch FROM clock_timestamp()) * 1000
 """
-_BEAT_FOREIGN = "UPDATE hosts SET beats = beats + 1, beat_at = clock_timestamp(), stood_ms = 0 WHERE host = $1"
-# silent_ms is measured by the clock of the server. It decides when to tell others, never who is dead.
+_BEAT_REMOTE = "UPDATE hosts SET beats = beats + 1, beat_at = clock_timestamp(), stood_ms = 0 WHERE host = $1"
+# silent_ms is measured by the clock of the server. It decides when silence is recorded, never who is dead.
 _COUNTERS = """
     SELECT host, beats, lease_ms, stood_ms, extract(epoch FROM clock_timestamp() - beat_at) * 1000 AS silent_ms
     FROM hosts
 """
-# A session ends with its process, and the server knows at once. If its pid was given to another session, the host only
-# seems to live a little longer.
+# A session ends with its process, and the server knows at once. If another session already has its pid, the host seems
+# alive for a little longer, which is harmless.
 _SESSION_ENDED = """
     SELECT EXISTS (
         SELECT FROM hosts h WHERE h.host = $1 AND h.beats = $2 AND h.session IS NOT NULL
         AND NOT EXISTS (SELECT FROM pg_stat_activity a WHERE a.pid = h.session)
     )
 """
-_STOOD = "UPDATE hosts SET stood_ms = greatest(stood_ms, $3) WHERE host = $1 AND beats = $2"
-_LISTED = """
+_RECORD_SILENCE = "UPDATE hosts SET stood_ms = greatest(stood_ms, $3) WHERE host = $1 AND beats = $2"
+_LIST_ALL = """
     SELECT h.host, h.about, h.lease_ms,
         greatest(0, extract(epoch FROM clock_timestamp() - h.beat_at) * 1000)::bigint AS silent_ms,
         (SELECT count(*) FROM runs r WHERE r.owner = h.host) AS runs,
@@ -65,17 +65,18 @@ _LISTED = """
     FROM hosts h ORDER BY h.host
 """
 
-FORGOTTEN_LEASES = 10
-"""A host without work is deleted after it has stood still for this many leases."""
+DELETE_LEASES = 10
+"""The row of a host without work is deleted after this many leases without a heartbeat."""
 
-NOTABLE_OF_LEASE = 0.4
-"""A healthy host beats three times per lease: a shorter silence than this part of it is not recorded."""
-SESSION_ENDED_OF_LEASE = 0.6
-"""A host whose session has ended is dead if it has opened no other for this part of its lease."""
+RECORDED_SHARE = 0.4
+"""A silence is recorded from this share of the lease on. A healthy host sends three heartbeats per lease."""
+SESSION_ENDED_SHARE = 0.6
+"""A host whose session has ended counts as dead after this share of its lease without a heartbeat."""
 
-FORGETTING = 1.05
-NOTED_SECONDS_MAX = 60.0
-"""The server's clock is read from the fastest of the recent beats; a reading counts for at most this long."""
+ROUND_TRIP_GROWTH = 1.05
+"""The fastest known round trip counts as slower with every heartbeat, so that a newer reading replaces it."""
+READING_SECONDS_MAX = 60.0
+"""How long a reading of the server's clock is used. The readings come from the fastest of recent heartbeats."""
 
 
 class PostgresHosts:
@@ -92,11 +93,11 @@ class PostgresHosts:
         self._hints = hints
         self._limit = limit
         self._new_connection = new_connection
-        self._suspicion = Suspicion()
+        self._silent = SilentHosts()
         self._leases: dict[HostId, tuple[int, str]] = {}
         self._living: Sequence[HostId] = ()
-        self._way_ms = 0.0
-        self._noted_at = 0.0
+        self._round_trip_ms = 0.0
+        self._read_at = 0.0
         self.offset_ms = 0
         """How far the server's clock is ahead of this machine's."""
 
@@ -114,29 +115,29 @@ class PostgresHosts:
     async def beat_on(self, connection: Connection, host: HostId, *, lasting: bool) -> None:
         """Raise the counter of a host, and insert its row again if others have deleted it.
 
-        ``lasting``: the session stays open as long as the host lives.
+        ``lasting`` means that the session stays open as long as the host lives.
         """
         joined = self._leases.get(host)
         if joined is None:
-            await fetch(connection, _BEAT_FOREIGN, host)
+            await fetch(connection, _BEAT_REMOTE, host)
             return
         before = time.time()
-        there_ms = await fetch_value(connection, _BEAT, host, *joined, lasting)
-        self.note_time(before, float(there_ms))
+        server_ms = await fetch_value(connection, _BEAT, host, *joined, lasting)
+        self.record_server_time(before, float(server_ms))
 
-    def note_time(self, before: float, there_ms: float) -> None:
-        """Note the server's time ``there_ms``, asked for at ``before`` and received just now."""
+    def record_server_time(self, before: float, server_ms: float) -> None:
+        """Update the offset of the server's clock, which read ``server_ms`` between ``before`` and now."""
         after = time.time()
-        way_ms = (after - before) * 1000
-        # The server read its clock between the two, so taking the middle errs by half the round trip at most. A short
-        # round trip is more exact, but its reading ages: clocks drift.
-        self._way_ms *= FORGETTING
-        if way_ms <= self._way_ms or not 0 <= after - self._noted_at < NOTED_SECONDS_MAX:
-            self._way_ms, self._noted_at = way_ms, after
-            self.offset_ms = round(there_ms - (before + after) * 500)
+        round_trip_ms = (after - before) * 1000
+        # The middle of the round trip is wrong by at most half of it. A shorter round trip is more exact, but clocks
+        # drift, so its reading expires.
+        self._round_trip_ms *= ROUND_TRIP_GROWTH
+        if round_trip_ms <= self._round_trip_ms or not 0 <= after - self._read_at < READING_SECONDS_MAX:
+            self._round_trip_ms, self._read_at = round_trip_ms, after
+            self.offset_ms = round(server_ms - (before + after) * 500)
 
-    async def dead(self, *, monotonic: float) -> Sequence[HostId]:
-        # Owners are read first: a host that joins and claims between the two queries has a row in the second.
+    async def find_dead(self, *, monotonic: float) -> Sequence[HostId]:
+        # Owners are read first, so that a host that joins and claims between the two queries has a row in the second.
         busy = {HostId(name) for (name,) in await fetch(self._connection, _BUSY)}
         rows = await fetch(self._connection, _COUNTERS)
         gone = busy - {HostId(row["host"]) for row in rows}
@@ -147,38 +148,38 @@ class PostgresHosts:
                 living.append(HostId(row["host"]))
                 continue
             gone.add(row["host"])
-            if row["host"] not in busy and stood_ms >= FORGOTTEN_LEASES * row["lease_ms"]:
-                # The counter is compared: the host may have come back under its name.
+            if row["host"] not in busy and stood_ms >= DELETE_LEASES * row["lease_ms"]:
+                # The counter is compared, because the host may have come back under the same name.
                 await fetch(
                     self._connection, "DELETE FROM hosts WHERE host = $1 AND beats = $2", row["host"], row["beats"]
                 )
-                self._suspicion.forget(row["host"])
+                self._silent.forget(row["host"])
         self._living = living
         return sorted(gone)
 
     async def _stood_ms(self, row: Record, monotonic: float) -> float:
-        """Return how long a host has stood still, and record it for other observers."""
+        """Return how long a host has been silent, and record it for other observers."""
         host, beats, known_ms = row["host"], row["beats"], row["stood_ms"]
-        stood_ms = self._suspicion.stood_ms(host, beats=beats, monotonic=monotonic, known_ms=known_ms)
-        # Recorded early: where hosts come and go, none of them may live long enough to see a whole lease pass.
-        silent = max(stood_ms, row["silent_ms"]) >= row["lease_ms"] * NOTABLE_OF_LEASE
-        if silent and stood_ms > known_ms and known_ms < row["lease_ms"]:
-            await fetch(self._connection, _STOOD, host, beats, int(stood_ms))
+        stood_ms = self._silent.stood_ms(host, beats=beats, monotonic=monotonic, known_ms=known_ms)
+        # Recorded early, because short-lived observers may never see a whole lease pass.
+        is_notable = max(stood_ms, row["silent_ms"]) >= row["lease_ms"] * RECORDED_SHARE
+        if is_notable and stood_ms > known_ms and known_ms < row["lease_ms"]:
+            await fetch(self._connection, _RECORD_SILENCE, host, beats, int(stood_ms))
         return stood_ms
 
     async def _has_session_ended(self, row: Record, stood_ms: float) -> bool:
-        if stood_ms < row["lease_ms"] * SESSION_ENDED_OF_LEASE:
+        if stood_ms < row["lease_ms"] * SESSION_ENDED_SHARE:
             return False
         return bool(await fetch_value(self._connection, _SESSION_ENDED, row["host"], row["beats"]))
 
     def lost_sight(self) -> None:
-        """Start measuring again: while the server was away, no host could beat."""
-        self._suspicion.lost_sight()
+        """Do not count the last outage of the server as silence, because no host could send heartbeats."""
+        self._silent.lost_sight()
 
-    async def living(self) -> Sequence[HostId]:
+    async def list_living(self) -> Sequence[HostId]:
         return self._living
 
-    async def listed(self) -> Sequence[HostRow]:
+    async def list_all(self) -> Sequence[HostRow]:
         return [
             HostRow(
                 host=row["host"],
@@ -189,18 +190,18 @@ class PostgresHosts:
                 runs=row["runs"],
                 tasks=row["tasks"],
             )
-            for row in await fetch(self._connection, _LISTED)
+            for row in await fetch(self._connection, _LIST_ALL)
         ]
 
     async def leave(self, host: HostId) -> None:
-        # Before the row is deleted: a beat in flight must not insert it again.
+        # Forget the lease before the row is deleted, so that a heartbeat in flight does not insert the row again.
         self._leases.pop(host, None)
         await fetch(self._connection, "DELETE FROM hosts WHERE host = $1", host)
-        self._suspicion.forget(host)
-        self._hints.give()
+        self._silent.forget(host)
+        self._hints.send()
 
-    async def changed(self) -> bool:
-        return await self._hints.heard()
+    async def has_changed(self) -> bool:
+        return await self._hints.take_hint()
 
 
 class PostgresHeartbeatSender:

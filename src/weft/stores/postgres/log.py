@@ -1,4 +1,4 @@
-"""The logs in Postgres. Every write is one statement, so every answer is that of a whole transaction."""
+"""The logs of runs in Postgres. Every write is one statement, and so one transaction."""
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.ports.store import (
 )
 from weft.stores.checksums import check_log_end, checked_events, snapshot_crc, uid_crc
 from weft.stores.judge import check_numbering, judge_create
-from weft.stores.postgres.commit import COMMIT, outcomes_of, rounds, values_of
+from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes, split_calls
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.plain_append import plain_statement, try_plain_append
 from weft.stores.postgres.pool import Connection, Pool, fetch, fetch_row, fetch_value
@@ -30,23 +30,23 @@ from weft.stores.postgres.rows import (
     OF_RUNS,
     RUN_COLUMNS,
     json_text,
-    mail_of,
     mail_values,
     new_fields,
+    parse_mail,
     run_row,
     snapshot_columns,
 )
 from weft.stores.postgres.session import Record
 
 EVENTS_PER_READ = 5_000
-"""A longer tail is read with several queries. Events never change, so the result is consistent."""
+"""More events than this are read with several queries. The result is consistent, because events never change."""
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _CLAIM_ONE = (
     f"UPDATE runs SET owner = $3, epoch = epoch + 1, wake_at = NULL "
     f"WHERE uid = $1 AND epoch = $2 AND status IN ({_OPEN}) RETURNING {RUN_COLUMNS}"
 )
-# SKIP LOCKED: do not wait for rows that others are claiming or writing. Hosts that start together share the runs.
+# SKIP LOCKED skips the rows that others are claiming or writing, so that hosts that start together share the runs.
 _CLAIM_MANY = (
     "WITH free AS (SELECT r.num FROM unnest($1::text[], $2::bigint[]) AS w (uid, epoch) "
     f"JOIN runs r ON r.uid = w.uid AND r.epoch = w.epoch WHERE r.status IN ({_OPEN}) "
@@ -75,11 +75,11 @@ _INBOX = (
 )
 _RELEASE = f"SELECT release_runs({', '.join(f'${n}' for n in range(1, 11))})"
 _SEND = "SELECT send_mail($1, $2, $3, $4, $5, $6, $7)"
-_MARK = (
+_MARK_FAULT = (
     "UPDATE runs SET fault = $2, "
     "status = CASE WHEN ended_at IS NULL THEN coalesce($3::text, status) ELSE status END WHERE uid = $1"
 )
-_FORWARD = (
+_START_NOW = (
     "UPDATE runs SET wake_at = NULL "
     "WHERE uid = ANY ($1::text[]) AND seq = 0 AND owner IS NULL AND wake_at IS NOT NULL AND ended_at IS NULL"
 )
@@ -102,13 +102,13 @@ class PostgresLog:
                 return [Outcome.ACCEPTED]
         check_numbering(batch)
         outcomes: dict[int, Outcome] = {}
-        for placed in rounds(batch):
-            values = values_of([append for _, append in placed], host)
+        for numbered in split_calls(batch):
+            values = commit_values([append for _, append in numbered], host)
             answer = await fetch_value(self._writer, COMMIT, *values)
-            for (place, _), outcome in zip(placed, outcomes_of(answer), strict=True):
+            for (place, _), outcome in zip(numbered, parse_outcomes(answer), strict=True):
                 outcomes[place] = outcome
         if any(_concerns_others(append) for append in batch):
-            self._hints.give()
+            self._hints.send()
         return [outcomes[place] for place in range(len(batch))]
 
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
@@ -117,7 +117,7 @@ class PostgresLog:
             return None
         snapshot = _snapshot(uid, fold, found)
         if snapshot is None and found["s_seq"] is not None:
-            # A snapshot is a cache: if it is damaged, the log has everything.
+            # A damaged snapshot is ignored: it is only a cache, and the log has everything.
             found = await fetch_row(self._pool, _LOAD, uid, fold, 0, EVENTS_PER_READ)
             if found is None:
                 return None
@@ -131,7 +131,7 @@ class PostgresLog:
                 break
             events.extend(more)
         check_log_end(uid, after + len(events), row.seq)
-        inbox = mail_of(uid, _columns(found, "i_id", "i_body", "i_at", "i_key", "i_digest", "i_crc"))
+        inbox = parse_mail(uid, _columns(found, "i_id", "i_body", "i_at", "i_key", "i_digest", "i_crc"))
         return Loaded(row=row, snapshot=snapshot, events=events, inbox=inbox)
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
@@ -143,7 +143,7 @@ class PostgresLog:
     ) -> Sequence[RunRow]:
         wanted = [uid for uid in uids if uid in expected]
         if len(wanted) == 1:
-            # Waits for a commit in flight. It is then in the log, or it is refused by the new epoch.
+            # Waits for a commit in flight, which is then either in the log or refused because of the new epoch.
             rows = await fetch(self._pool, _CLAIM_ONE, wanted[0], expected[wanted[0]], host)
         elif wanted:
             rows = await fetch(self._pool, _CLAIM_MANY, wanted, [expected[uid] for uid in wanted], host)
@@ -163,7 +163,7 @@ class PostgresLog:
             [release.wake_at for release in releases],
         ]
         snapshots = snapshot_columns([(release.uid, release.snapshot) for release in releases])
-        return outcomes_of(await fetch_value(self._pool, _RELEASE, *values, *snapshots))
+        return parse_outcomes(await fetch_value(self._pool, _RELEASE, *values, *snapshots))
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
         if not mail:
@@ -177,10 +177,10 @@ class PostgresLog:
         sent = [Sent(answer) for answer in answers]
         urgent = [piece.to for piece in mail if piece.urgent]
         if urgent:
-            # After the mail: if this fails, the sender sends again, and until then the run waits as before.
-            await fetch(self._pool, _FORWARD, urgent)
+            # Done after the mail. If this fails, the sender sends again, and until then the run waits as before.
+            await fetch(self._pool, _START_NOW, urgent)
         if Sent.ACCEPTED in sent:
-            self._hints.give()
+            self._hints.send()
         return sent
 
     async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
@@ -189,19 +189,19 @@ class PostgresLog:
         rows = await fetch(self._pool, "SELECT made FROM make_runs($1)", json_text([new_fields(new) for new in runs]))
         made = {made for (made,) in rows}
         if made:
-            self._hints.give()
+            self._hints.send()
         outcomes = []
         for new in runs:
             outcomes.append(judge_create(taken=new.uid not in made))
-            # A second row with the same uid was not inserted.
+            # Only the first row with a uid was inserted.
             made.discard(new.uid)
         return outcomes
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
-        return mail_of(uid, await fetch(self._pool, _INBOX, uid))
+        return parse_mail(uid, await fetch(self._pool, _INBOX, uid))
 
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
-        await fetch(self._pool, _MARK, uid, fault, status)
+        await fetch(self._pool, _MARK_FAULT, uid, fault, status)
 
 
 def _concerns_others(append: Append) -> bool:
@@ -217,7 +217,7 @@ def _snapshot(uid: RunUid, fold: int, found: Record) -> Snapshot | None:
 
 
 def _columns(found: Record, *names: str) -> list[tuple[object, ...]]:
-    """Convert columns, as arrays, into rows. Bodies of events become bytes."""
+    """Convert columns, given as arrays, into rows. Bodies of events become bytes."""
     arrays = [found[name] or [] for name in names]
     if "e_body" in names:
         arrays[names.index("e_body")] = [body.encode() for body in arrays[names.index("e_body")]]

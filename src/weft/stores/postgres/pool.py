@@ -1,8 +1,8 @@
 """Connections to the database, and a pool of them.
 
 A connection opens a session when it is first used and a new one when that breaks. It runs one function at a time. A
-function that fails closes the session, because nobody knows what the server has done; only an error that names a value
-leaves it open. Connections and pools belong to one event loop.
+function that fails closes the session, because it is unknown what the server has done; only an error about a value
+leaves the session open. Connections and pools belong to one event loop.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Sessions(Protocol):
         ...
 
 
-async def fetch(where: Sessions, text: str, *values: Any) -> list[Record]:
+async def fetch(sessions: Sessions, text: str, *values: Any) -> list[Record]:
     """Return all rows of a query."""
-    return await where.run(lambda session: session.fetch(text, *values))
+    return await sessions.run(lambda session: session.fetch(text, *values))
 
 
-async def fetch_row(where: Sessions, text: str, *values: Any) -> Record | None:
+async def fetch_row(sessions: Sessions, text: str, *values: Any) -> Record | None:
     """Return the first row of a query."""
-    return await where.run(lambda session: session.fetchrow(text, *values))
+    return await sessions.run(lambda session: session.fetchrow(text, *values))
 
 
-async def fetch_value(where: Sessions, text: str, *values: Any) -> Any:
+async def fetch_value(sessions: Sessions, text: str, *values: Any) -> Any:
     """Return the first value of the first row of a query."""
-    return await where.run(lambda session: session.fetchval(text, *values))
+    return await sessions.run(lambda session: session.fetchval(text, *values))
 
 
 class Connection:
@@ -57,11 +57,11 @@ class Connection:
         self._lock = asyncio.Lock()
         self._limits_ms = LEASE_MS
         self.lease_ms = LEASE_MS
-        """The lease of the host. Time limits of the session are shorter."""
+        """The lease of the host. The time limits of the session are shorter than the lease."""
         self.closed = False
 
     async def run(self, work: Work[T]) -> T:
-        """Call a function with the session; see ``Sessions``."""
+        """Call a function with the session, as ``Sessions.run`` describes."""
         async with self._lock:
             session = self._session
             if session is None or session.is_closed():
@@ -74,7 +74,7 @@ class Connection:
             except BadValue:
                 raise
             except BaseException:
-                # Nobody knows what state the session is in.
+                # The state of the session is unknown.
                 self._session = None
                 session.terminate()
                 raise
@@ -94,7 +94,7 @@ class Connection:
 
     async def _open(self) -> Session:
         if self.closed:
-            raise Unavailable(f"The store {self._address.shown} was closed.")
+            raise Unavailable(f"The store {self._address.safe_url} was closed.")
         self._limits_ms = LEASE_MS
         session = await connect(self._address)
         if self._on_open is not None:
@@ -118,12 +118,12 @@ class Pool:
 
     def __init__(self, address: Address, count: int) -> None:
         self._all = [Connection(address) for _ in range(count)]
-        # A stack: the connection used last is used next, so that no more sessions are opened than needed.
+        # Used as a stack: the connection that was used last is used next, so that no more sessions open than needed.
         self._free = list(self._all)
         self._room = asyncio.Semaphore(count)
 
     async def run(self, work: Work[T]) -> T:
-        """Call a function with a session of a free connection; see ``Sessions``."""
+        """Call a function with a session of a free connection, as ``Sessions.run`` describes."""
         async with self._room:
             connection = self._free.pop()
             try:
@@ -146,7 +146,7 @@ class Pool:
 
 
 async def close_session(session: Session) -> None:
-    """Close a session; if the server does not answer, drop it."""
+    """Close a session. Drops it if the server does not answer."""
     try:
         await session.close(timeout=1)
     except Exception:  # noqa: BLE001 - whatever failed, the session must not stay open

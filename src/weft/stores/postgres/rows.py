@@ -1,4 +1,4 @@
-"""Convert rows to values of the port, and back."""
+"""Convert rows of Postgres to values of the port, and back."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from weft.core.ids import RunUid
 from weft.ports.store import Mail, NewRun, RunRow, Snapshot
 from weft.stores.checksums import checked_mail, mail_crc, snapshot_crc, uid_crc
 from weft.stores.postgres.session import Record
-from weft.stores.rules import start_mail, status_of
+from weft.stores.rules import initial_status, start_mail
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
     "created_at, updated_at, ended_at, attributes, fault"
 )
-NAMES = tuple(RUN_COLUMNS.split(", "))
-OF_RUNS = ", ".join(f"r.{name}" for name in NAMES)
+COLUMN_NAMES = tuple(RUN_COLUMNS.split(", "))
+OF_RUNS = ", ".join(f"r.{name}" for name in COLUMN_NAMES)
 
 Snapshots = tuple[list[int], list[int], list[int], list[int], list[bytes]]
-"""Snapshots of several runs, by column: place of the run, fold, seq, checksum, body."""
+"""Snapshots of several runs, by column: position of the run, fold, seq, checksum, body."""
 
 _encode = msgspec.json.Encoder().encode
 
 
 def run_row(record: Record) -> RunRow:
-    """Convert a row that has ``RUN_COLUMNS``, and perhaps others."""
-    fields = {name: record[name] for name in NAMES}
+    """Convert a row that has at least ``RUN_COLUMNS``."""
+    fields = {name: record[name] for name in COLUMN_NAMES}
     text = fields["attributes"]
     fields["attributes"] = {} if text == "{}" else msgspec.json.decode(text)
     return RunRow(**fields)
 
 
 def json_text(value: Any) -> str:
-    """Return a value as a parameter of type json."""
+    """Encode a value as JSON text."""
     return _encode(value).decode()
 
 
@@ -47,7 +47,7 @@ def new_fields(new: NewRun) -> dict[str, Any]:
         "workflow": new.workflow,
         "version": new.version,
         "style": new.style,
-        "status": status_of(new),
+        "status": initial_status(new),
         "seq": 0,
         "updated_at": new.created_at,
         "owner": new.owner,
@@ -66,13 +66,13 @@ def mail_values(mail: Mail) -> tuple[Any, ...]:
     return mail.to, mail.id, mail.at, mail.key, mail.digest, mail.body.decode(), mail_crc(mail)
 
 
-def mail_of(uid: RunUid, rows: Sequence[Sequence[Any]]) -> list[Mail]:
-    """Convert rows of ``id, body, at, key, digest, crc`` to mail. Raises Corrupt."""
+def parse_mail(uid: RunUid, rows: Sequence[Sequence[Any]]) -> list[Mail]:
+    """Convert rows of ``id, body, at, key, digest, crc`` to mail. Raises Corrupt if a checksum is wrong."""
     return checked_mail(uid, ((name, body.encode(), *rest) for name, body, *rest in rows))
 
 
 def snapshot_columns(snapshots: Sequence[tuple[RunUid, Snapshot | None]]) -> Snapshots:
-    """Return the snapshots by column. Places count from 1, as in Postgres arrays."""
+    """Return the snapshots by column. Positions count from 1, as in Postgres arrays."""
     columns: Snapshots = ([], [], [], [], [])
     places, folds, seqs, crcs, bodies = columns
     for place, (uid, snapshot) in enumerate(snapshots, 1):

@@ -1,4 +1,4 @@
-"""The schema: numbered files in ``migrations/``, applied in order under a lock, all in one transaction."""
+"""Apply the schema: numbered files in ``migrations/``, in order, under a lock and in one transaction."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def _read(file: Path) -> Migration:
 MIGRATIONS = [_read(file) for file in sorted((Path(__file__).parent / "migrations").glob("*.sql"))]
 NEWEST = MIGRATIONS[-1].number
 
-_LEDGER = (
+_CREATE_SCHEMA = (
     f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; "
     "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL)"
 )
 
 
-async def pending(url: str) -> Sequence[Migration]:
-    """Return what ``migrate`` would apply. Changes nothing. Raises NewerSchema, Corrupt, Unavailable."""
+async def pending_migrations(url: str) -> Sequence[Migration]:
+    """Return the migrations that ``migrate`` would apply. Changes nothing. Raises NewerSchema, Corrupt, Unavailable."""
     address = address_of(url, "fast")
     session = await connect(address)
     try:
@@ -49,17 +49,17 @@ async def pending(url: str) -> Sequence[Migration]:
 
 
 async def migrate(url: str) -> Sequence[Migration]:
-    """Upgrade the database to the newest schema. Returns what was applied. Raises as ``pending`` does."""
+    """Upgrade the database to the newest schema. Returns what was applied. Raises as ``pending_migrations``."""
     address = address_of(url, "full")
     session = await connect(address)
     try:
-        return await bring_up(session, address)
+        return await apply_migrations(session, address)
     finally:
         await close_session(session)
 
 
-async def bring_up(session: Session, address: Address, upto: int = NEWEST) -> Sequence[Migration]:
-    """Do as ``migrate``, in an open session, up to migration ``upto``."""
+async def apply_migrations(session: Session, address: Address, upto: int = NEWEST) -> Sequence[Migration]:
+    """Apply the missing migrations in an open session, up to number ``upto``. Returns those that were applied."""
     with translate_errors(address):
         if not _after(await _version(session, address), address):
             return []
@@ -67,11 +67,11 @@ async def bring_up(session: Session, address: Address, upto: int = NEWEST) -> Se
             # Hosts that start together wait for the first of them, however long its migration takes.
             await session.execute("SET LOCAL lock_timeout = 0")
             await session.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=None)
-            # Another host may have done it meanwhile: read the version again, now under the lock.
+            # Another host may have migrated meanwhile, so the version is read again under the lock.
             version = await _version(session, address)
             wanted = [one for one in _after(version, address) if one.number <= upto]
             if version == 0 and wanted:
-                await session.execute(_LEDGER)
+                await session.execute(_CREATE_SCHEMA)
             for one in wanted:
                 await session.execute(one.sql)
                 await session.execute("INSERT INTO migrations VALUES ($1, $2, now())", one.number, one.name)
@@ -81,20 +81,20 @@ async def bring_up(session: Session, address: Address, upto: int = NEWEST) -> Se
 def _after(version: int, address: Address) -> list[Migration]:
     if version > NEWEST:
         raise NewerSchema(
-            f"{address.shown} was written by a newer Weft (schema {version}; this one knows {NEWEST}).",
+            f"{address.safe_url} was written by a newer Weft (schema {version}; this Weft knows {NEWEST}).",
             hint="Upgrade Weft here: pip install -U weft",
         )
     return [one for one in MIGRATIONS if one.number > version]
 
 
 async def _version(session: Session, address: Address) -> int:
-    """Return the number of the last migration; 0 if there is none. Raises Corrupt if the schema is not Weft's."""
+    """Return the number of the last migration; 0 without migrations. Raises Corrupt if the schema is not Weft's."""
     if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migrations") is not None:
         return int(await session.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
     foreign = await session.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = $1", SCHEMA)
     if foreign:
         raise Corrupt(
-            f'{address.shown} has a schema "{SCHEMA}" that is not Weft\'s.',
-            hint="Name another database; this one was left as it is.",
+            f'{address.safe_url} has a schema "{SCHEMA}" that is not Weft\'s.',
+            hint="Name another database. This one was not changed.",
         )
     return 0

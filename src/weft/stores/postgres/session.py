@@ -1,6 +1,6 @@
-"""Sessions with a Postgres database, and the translation of its errors.
+"""Open sessions with a Postgres database, and translate its errors.
 
-``connect`` reads the settings back and refuses a server that does not keep what it acknowledges. The time limits of a
+``connect`` reads the settings back and refuses a server that may lose acknowledged commits. The time limits of a
 session are shorter than the lease of its host, so that a host that was cut off holds no locks when others take over.
 """
 
@@ -25,13 +25,13 @@ Record: TypeAlias = Any
 SCHEMA = "weft"
 CONNECT_SECONDS = 5.0
 LEASE_MS = 10_000
-"""The lease that limits a session until its host sets another."""
+"""The lease from which the limits of a session follow until its host sets another."""
 ANSWER_LEASES = 3
-"""How many leases an answer may take: a query that holds no locks may be slow."""
+"""How many leases an answer may take. This is generous, because a query without locks may be slow."""
 
 _SYNCHRONOUS = ("on", "local", "remote_write", "remote_apply")
-_NAMING_DATA = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
-"""Errors that blame a value: trying again does not help, and other values are not affected."""
+_VALUE_ERRORS = (asyncpg.DataError, asyncpg.ProgramLimitExceededError)
+"""Errors about a value. Trying again does not help, and other values are not affected."""
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -41,22 +41,22 @@ class Address(msgspec.Struct, frozen=True):
     durability: str = "full"
 
     @property
-    def shown(self) -> str:
-        """The URL without the password."""
+    def safe_url(self) -> str:
+        """Return the URL without the password."""
         return shown_url(self.url)
 
 
 def address_of(url: str, durability: str) -> Address:
-    """Parse a URL. Raises UsageError."""
+    """Parse the URL of a database. Raises UsageError if it or the durability is wrong."""
     if durability not in {"full", "fast"}:
-        raise UsageError(f"durability is {durability!r}.", hint='Use "full" (the default) or "fast".')
+        raise UsageError(f"There is no durability {durability!r}.", hint='Use "full" (the default) or "fast".')
     try:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise UsageError(f"{url!r} names no database: {error}.", hint=_EXAMPLE) from None
+        raise UsageError(f"{url!r} is not the URL of a database: {error}.", hint=_EXAMPLE) from None
     if parts.scheme not in {"postgresql", "postgres"}:
-        raise UsageError(f"{url!r} names no Postgres database.", hint=_EXAMPLE)
+        raise UsageError(f"{url!r} is not the URL of a Postgres database.", hint=_EXAMPLE)
     return Address(url, durability)
 
 
@@ -64,7 +64,7 @@ _EXAMPLE = 'Write "postgresql://user:password@host:5432/database".'
 
 
 async def connect(address: Address) -> Session:
-    """Open a session whose commits are as durable as asked. Raises Unavailable, UsageError."""
+    """Open a session with the durability of the address. Raises Unavailable or UsageError."""
     settings = {
         "search_path": SCHEMA,
         "application_name": "weft",
@@ -86,7 +86,7 @@ async def connect(address: Address) -> Session:
         except BaseException:
             session.terminate()
             raise
-    _notice_silence(session)
+    _set_socket_timeout(session)
     return session
 
 
@@ -103,8 +103,8 @@ def session_limits(lease_ms: int) -> dict[str, str]:
     }
 
 
-def _notice_silence(session: Session) -> None:
-    """Let the socket notice a server that vanished, as the session settings do on the server's side."""
+def _set_socket_timeout(session: Session) -> None:
+    """Let the socket detect a server that disappeared, as the session settings do for the server."""
     transport = session._transport  # noqa: SLF001  # asyncpg has no public way to the socket
     sock: socket.socket | None = transport.get_extra_info("socket")
     if sock is not None and sock.family in {socket.AF_INET, socket.AF_INET6} and hasattr(socket, "TCP_USER_TIMEOUT"):
@@ -112,32 +112,35 @@ def _notice_silence(session: Session) -> None:
 
 
 async def _check_settings(session: Session, address: Address) -> None:
-    found = await session.fetchrow(
+    settings = await session.fetchrow(
         "SELECT current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous, "
         "current_setting('server_encoding') AS encoding, pg_is_in_recovery() AS standby"
     )
-    assert found is not None
-    if found["encoding"] != "UTF8":
+    assert settings is not None
+    if settings["encoding"] != "UTF8":
         raise Unavailable(
-            f"{address.shown} has the encoding {found['encoding']}.", hint="Create it with ENCODING 'UTF8'."
+            f"{address.safe_url} has the encoding {settings['encoding']}.",
+            hint="Create the database with ENCODING 'UTF8'.",
         )
-    if found["standby"]:
-        raise Unavailable(f"{address.shown} is a standby and cannot be written.", hint="Name the primary.")
+    if settings["standby"]:
+        raise Unavailable(
+            f"{address.safe_url} is a standby and cannot be written.", hint="Use the URL of the primary server."
+        )
     if address.durability == "fast":
         return
-    if found["fsync"] != "on":
+    if settings["fsync"] != "on":
         raise Unavailable(
-            f"{address.shown}: Postgres says fsync = {found['fsync']}, so a loss of power may destroy the database.",
+            f"{address.safe_url} has fsync = {settings['fsync']}, so a power failure may destroy the database.",
             hint='Set fsync = on, or choose durability="fast".',
         )
-    if found["synchronous"] not in _SYNCHRONOUS:
-        # The default of this server is weaker: an acknowledged commit must be on disk.
+    if settings["synchronous"] not in _SYNCHRONOUS:
+        # The server's default is too weak, because an acknowledged commit must be on disk.
         await session.execute("SET synchronous_commit = on")
 
 
 @contextmanager
 def translate_errors(address: Address) -> Iterator[None]:
-    """Translate errors of Postgres into those of Weft."""
+    """Translate Postgres errors into Weft errors."""
     try:
         yield
     except WeftError:
@@ -147,29 +150,29 @@ def translate_errors(address: Address) -> Iterator[None]:
 
 
 def translate_error(error: Exception, address: Address) -> WeftError:
-    """Return the Weft error for an error of the driver. Unavailable, unless more is known."""
-    where = address.shown
+    """Return the Weft error for an error of the driver. Errors that are not known become Unavailable."""
+    where = address.safe_url
     match error:
-        case _ if isinstance(error, _NAMING_DATA):
-            return BadValue(f"{where} cannot hold this: {error}.")
+        case _ if isinstance(error, _VALUE_ERRORS):
+            return BadValue(f"{where} cannot store this value: {error}.")
         case asyncpg.InvalidCatalogNameError():
             return Unavailable(f"{where}: {error}.", hint="Create the database: createdb NAME")
         case asyncpg.InvalidAuthorizationSpecificationError() | asyncpg.InsufficientPrivilegeError():
-            return Unavailable(f"{where}: {error}.", hint="Look at the user, the password and its rights.")
+            return Unavailable(f"{where}: {error}.", hint="Check the user, the password and the user's rights.")
         case asyncpg.DiskFullError():
             return Full(f"{where} has no room left.", hint="Free some space; Weft continues without a restart.")
         case asyncpg.DataCorruptedError() | asyncpg.IndexCorruptedError():
-            return Corrupt(f"{where} is damaged ({error}).", hint="Restore it from a backup.")
+            return Corrupt(f"{where} is damaged ({error}).", hint="Restore the database from a backup.")
         case asyncpg.ReadOnlySQLTransactionError():
-            return Unavailable(f"{where} cannot be written ({error}).", hint="Name the primary.")
+            return Unavailable(f"{where} cannot be written ({error}).", hint="Use the URL of the primary server.")
         case asyncpg.ClientConfigurationError():
             return UsageError(f"{where}: {error}.", hint=_EXAMPLE)
         case TimeoutError():
-            return Unavailable(f"{where} did not answer in time.", hint="Look at the server and the network.")
+            return Unavailable(f"{where} did not answer in time.", hint="Check the server and the network.")
         case OSError():
-            return Unavailable(f"{where} cannot be reached ({error}).", hint="Is Postgres running there?")
+            return Unavailable(f"{where} cannot be reached ({error}).", hint="Check that Postgres is running there.")
         case asyncpg.LockNotAvailableError() | asyncpg.DeadlockDetectedError():
             return Unavailable(f"{where}: another session held a lock for too long ({error}).")
         case _:
-            told = str(error) or type(error).__name__
-            return Unavailable(f"{where} did not answer ({told}).", hint="Look at the server and the network.")
+            reason = str(error) or type(error).__name__
+            return Unavailable(f"{where} did not answer ({reason}).", hint="Check the server and the network.")

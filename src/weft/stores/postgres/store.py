@@ -1,8 +1,8 @@
 """A store in a Postgres database, for many hosts.
 
-What was committed survives loss of power (``durability="full"``); with ``"fast"`` it survives the process, and after a
-loss of power or a crash of the server the last commits may be missing, but never one from the middle. A pooler between
-must give every client its own session. A store belongs to the event loop that opened it.
+With ``durability="full"``, commits survive a power failure. With ``"fast"``, they survive the end of the process, but a
+power failure or a crash of the server may lose the last commits (never one from the middle). A connection pooler must
+give every client its own session. A store belongs to the event loop that opened it.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from weft.stores.postgres.hosts import PostgresHosts
 from weft.stores.postgres.log import PostgresLog
 from weft.stores.postgres.memos import PostgresMemos
 from weft.stores.postgres.pool import Connection, Pool, close_session
-from weft.stores.postgres.schema import bring_up
+from weft.stores.postgres.schema import apply_migrations
 from weft.stores.postgres.session import Session, address_of, connect, translate_errors
 from weft.stores.postgres.streams import PostgresStreams
 from weft.stores.postgres.tasks import PostgresTasks
 
 POOL_SIZE = 4
-"""Connections for everything except commits and hosts, which have one each."""
+"""The number of connections for everything except commits and hosts, which have one each."""
 
 
 class PostgresStore:
-    """All ports over one database."""
+    """All ports over one Postgres database."""
 
     log: PostgresLog
     directory: PostgresDirectory
@@ -43,9 +43,9 @@ class PostgresStore:
     memos: PostgresMemos
 
     def __init__(self, url: str, *, durability: str = "full", content: BlobContent | None = None) -> None:
-        """Make a store that is not connected yet. ``content`` is the place for blobs; None: the database."""
+        """Create a store that is not connected yet. ``content`` is the place for blobs, by default the database."""
         self._address = address_of(url, durability)
-        self.url = self._address.shown
+        self.url = self._address.safe_url
         self._content = content
         self._parts: tuple[Hints, Connection, Connection, Pool] | None = None
 
@@ -54,21 +54,21 @@ class PostgresStore:
             return
         session = await connect(self._address)
         try:
-            await bring_up(session, self._address)
+            await apply_migrations(session, self._address)
             before = time.time()
             with translate_errors(self._address):
-                there_ms = await session.fetchval("SELECT extract(epoch FROM clock_timestamp()) * 1000")
+                server_ms = await session.fetchval("SELECT extract(epoch FROM clock_timestamp()) * 1000")
         except BaseException:
             await close_session(session)
             raise
         hints = Hints()
-        pulse = Connection(self._address, on_open=self._listen)
-        hints.bind(pulse)
+        host_connection = Connection(self._address, on_open=self._listen)
+        hints.bind(host_connection)
         pool = Pool(self._address, POOL_SIZE)
         await pool.adopt(session)
-        self._parts = (hints, pulse, Connection(self._address), pool)
+        self._parts = (hints, host_connection, Connection(self._address), pool)
         self._bind()
-        self.hosts.note_time(before, float(there_ms))
+        self.hosts.record_server_time(before, float(server_ms))
 
     @property
     def offset_ms(self) -> int:
@@ -77,10 +77,10 @@ class PostgresStore:
     async def close(self) -> None:
         if self._parts is None:
             return
-        hints, pulse, writer, pool = self._parts
+        hints, host_connection, writer, pool = self._parts
         self._parts = None
         await hints.close()
-        for connection in (writer, pulse, pool):
+        for connection in (writer, host_connection, pool):
             await connection.close()
 
     async def _listen(self, session: Session) -> None:
@@ -90,20 +90,20 @@ class PostgresStore:
 
     def _bind(self) -> None:
         assert self._parts is not None
-        hints, pulse, writer, pool = self._parts
+        hints, host_connection, writer, pool = self._parts
 
         def limit(lease_ms: int) -> None:
-            pulse.lease_ms = writer.lease_ms = lease_ms
+            host_connection.lease_ms = writer.lease_ms = lease_ms
             pool.limit(lease_ms)
 
         def new_connection() -> Connection:
             connection = Connection(self._address, on_open=without_flush)
-            connection.lease_ms = pulse.lease_ms
+            connection.lease_ms = host_connection.lease_ms
             return connection
 
         self.log = PostgresLog(writer, pool, hints)
         self.directory = PostgresDirectory(pool)
-        self.hosts = PostgresHosts(pulse, hints, limit, new_connection)
+        self.hosts = PostgresHosts(host_connection, hints, limit, new_connection)
         content = self._content
         self.blobs = PostgresBlobs(pool) if content is None else IndexedBlobs(PostgresIndex(pool), content)
         self.tasks = PostgresTasks(pool, hints)

@@ -15,12 +15,12 @@ from weft.stores.postgres.session import Record
 
 _COLUMNS = "t.num, t.host, t.task, t.attempt, t.delivery, t.step, t.queue, t.body, t.epoch, t.not_before, r.uid"
 _OFFER = "SELECT offer_tasks($1, $2, $3, $4, $5, $6, $7, $8, $9)"
-_ALL = "(SELECT coalesce(array_agg(DISTINCT queue), '{}') FROM tasks WHERE host IS NULL)"
+_WAITING_QUEUES = "(SELECT coalesce(array_agg(DISTINCT queue), '{}') FROM tasks WHERE host IS NULL)"
 _TAKE = (
-    f"SELECT {_COLUMNS} FROM take_tasks($1, coalesce($2::text[], {_ALL}), $3, $4, $5) t "
+    f"SELECT {_COLUMNS} FROM take_tasks($1, coalesce($2::text[], {_WAITING_QUEUES}), $3, $4, $5) t "
     "JOIN runs r ON r.num = t.run ORDER BY t.num"
 )
-_HELD = (
+_TAKEN_BY = (
     f"SELECT {_COLUMNS} FROM tasks t JOIN runs r ON r.num = t.run WHERE t.host = ANY ($1::text[]) "
     "ORDER BY t.num LIMIT $2"
 )
@@ -52,7 +52,7 @@ class PostgresTasks:
         if tasks:
             columns = zip(*(_values(task) for task in tasks), strict=True)
             await fetch_value(self._pool, _OFFER, *map(list, columns))
-            self._hints.give()
+            self._hints.send()
 
     async def take(
         self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
@@ -61,8 +61,8 @@ class PostgresTasks:
         rows = await fetch(self._pool, _TAKE, host, names, list(steps), now, limit)
         return [_offer(row) for row in rows]
 
-    async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
-        rows = await fetch(self._pool, _HELD, list(hosts), limit)
+    async def taken_by(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
+        rows = await fetch(self._pool, _TAKEN_BY, list(hosts), limit)
         return [(HostId(row["host"]), _offer(row)) for row in rows]
 
     async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
@@ -72,13 +72,13 @@ class PostgresTasks:
         identity = (host, task.uid, task.task, task.attempt, task.delivery)
         settled = bool(await fetch_value(self._pool, _SETTLE, *identity, *mail_values(report)))
         if settled:
-            self._hints.give()
+            self._hints.send()
         return settled
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         await fetch(self._pool, _WITHDRAW, uid, list(tasks))
-        # This may have freed a slot of a queue that others wait for.
-        self._hints.give()
+        # Others may be waiting for a slot that this has freed in a queue.
+        self._hints.send()
 
     async def limit(self, queue: str, limits: QueueLimits | None) -> None:
         if limits is None:
@@ -86,7 +86,7 @@ class PostgresTasks:
         else:
             values = (limits.priority, limits.concurrency, limits.rate, limits.per_ms)
             await fetch(self._pool, _LIMIT, queue, *values)
-        self._hints.give()
+        self._hints.send()
 
     async def limits(self) -> Mapping[str, QueueLimits]:
         return {str(row["queue"]): _limits(row) for row in await fetch(self._pool, _LIMITS)}

@@ -1,4 +1,4 @@
-"""The store in one SQLite file. Everything about SQLite stays in this package."""
+"""The store in one SQLite file. Nothing outside this package knows SQLite."""
 
 from weft.stores.sqlite.store import SqliteStore
 

@@ -1,4 +1,4 @@
-"""Keys to the API in SQLite."""
+"""API keys in SQLite."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _REVOKE = "UPDATE api_keys SET revoked_at = coalesce(revoked_at, ?) WHERE id = ?
 
 
 class SqliteAccess:
-    """The keys of a SQLite store."""
+    """The API keys of a SQLite store."""
 
     def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
@@ -35,7 +35,7 @@ class SqliteAccess:
         def work(connection: apsw.Connection) -> None:
             connection.execute(_ADD, (*values, key.created_at, key.expires_at, key.revoked_at))
             if not connection.changes():
-                raise Conflict(f"There is a key {key.id} already.")
+                raise Conflict(f"An API key with the id {key.id} or the same digest already exists.")
 
         await self._writer.small(work)
 
@@ -72,9 +72,9 @@ class SqliteAccess:
             assert found is not None
             return found
 
-        # Read often, written once.
-        there = self._reader.read(known)
-        return there if there is not None else await self._writer.small(work)
+        # A seed is written once and read often, so read first.
+        stored = self._reader.read(known)
+        return stored if stored is not None else await self._writer.small(work)
 
 
 def _key(row: tuple[Any, ...]) -> ApiKey:

@@ -1,4 +1,4 @@
-"""Blobs in the database file itself, so that one file is all there is. Deleting one is a single transaction."""
+"""Store blobs in the database file itself, so that a store is one file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from weft.errors import Corrupt, NotFound
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
-NEAR_BYTES_MAX = 64 * 1024
-"""Larger ones are hashed, written and read on another thread."""
+SMALL_BYTES_MAX = 64 * 1024
+"""Larger blobs are hashed, written and read on another thread."""
 
 
 class SqliteBlobs:
@@ -30,16 +30,16 @@ class SqliteBlobs:
                 connection.execute("INSERT INTO blobs (hash, data) VALUES (?, ?)", (digest, data))
             return digest
 
-        return await (self._writer.small(work) if len(data) <= NEAR_BYTES_MAX else self._writer.large(work))
+        return await (self._writer.small(work) if len(data) <= SMALL_BYTES_MAX else self._writer.large(work))
 
     async def get(self, digest: str) -> bytes:
         size = self._reader.read(lambda connection: _size(connection, digest))
-        if size <= NEAR_BYTES_MAX:
+        if size <= SMALL_BYTES_MAX:
             return self._reader.read(lambda connection: _content(connection, digest))
         return await self._reader.read_in_thread(lambda connection: _content(connection, digest))
 
     async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        """Delete unused blobs. A put records no time, so their time counts from the first sweep after it."""
+        """Delete unused blobs. Their time counts from the first sweep after ``put``, which has no clock."""
 
         def work(connection: apsw.Connection) -> int:
             connection.execute("UPDATE blobs SET touched = ? WHERE touched IS NULL", (now,))
@@ -65,5 +65,5 @@ def _content(connection: apsw.Connection, digest: str) -> bytes:
         raise NotFound(f"No blob has the digest {digest}.", digest=digest)
     data: bytes = row[0]
     if hashlib.sha256(data).hexdigest() != digest:
-        raise Corrupt(f"The content of blob {digest} does not match its name.", digest=digest)
+        raise Corrupt(f"The content of blob {digest} does not match its digest.", digest=digest)
     return data

@@ -1,8 +1,8 @@
-"""Checkpoints on a thread of their own, which copy the WAL into the database.
+"""Make checkpoints, which copy the WAL into the database, on a separate thread.
 
 By default, SQLite makes a checkpoint inside the commit that makes the WAL a thousand pages long, and that commit takes
-many times as long as the others. A checkpoint during writes never finishes, and the WAL only grows. So the rest is
-copied while the writer waits, which is short, and the WAL starts again.
+many times as long as the others. A checkpoint during writes never finishes, so the WAL would only grow. Therefore
+most of the WAL is copied during writes, and the short rest while the writer waits; then the WAL starts again.
 """
 
 from __future__ import annotations
@@ -35,25 +35,26 @@ class Checkpointer:
         self._closing = False
         self._thread: threading.Thread | None = None
         self._threshold = PAGES
-        writer.set_wal_hook(self._grown)
+        writer.set_wal_hook(self._on_commit)
 
-    def _grown(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
-        """Note the length of the WAL. SQLite calls this after every commit, with the lock held."""
+    def _on_commit(self, _connection: apsw.Connection, _name: str, pages: int) -> int:
+        """Request a checkpoint if the WAL has grown enough. Called after every commit, with the lock held."""
         if pages < self._threshold:
             if pages < PAGES:
                 self._threshold = PAGES
         else:
             self._threshold = pages + PAGES
-            self._ask()
+            self._request()
         return apsw.SQLITE_OK
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="weft-sqlite-checkpoint", daemon=True)
             self._thread.start()
         self._wanted.set()
 
     def close(self) -> None:
+        """Stop the thread, after the checkpoint that it is making."""
         self._closing = True
         self._wanted.set()
         if self._thread is not None:

@@ -1,7 +1,7 @@
-"""Write a batch of appends. Each is judged by itself, under the writer's lock, before any part of it is written.
+"""Write a batch of appends. Each append is judged on its own, under the writer's lock, before any of it is written.
 
-Most appends are plain: events and nothing else. Such an append costs one guarded UPDATE, and its events go into one
-INSERT together with those of all others.
+Most appends have events and nothing else. Such an append costs one guarded UPDATE, and the events of all appends go
+into one INSERT.
 """
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
@@ -18,10 +18,10 @@ from weft.core.ids import HostId, RunId, RunUid
 from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
 from weft.stores.judge import judge_append, judge_create, stays_over
-from weft.stores.rules import free_id, is_lean, merge_attributes
-from weft.stores.sqlite.mail import Taken, deliver, read_key_facts, read_taken, take, write_key
+from weft.stores.rules import free_id, has_no_extras, merge_attributes
+from weft.stores.sqlite.mail import Taken, consume, deliver, read_key_facts, read_taken, write_key
 from weft.stores.sqlite.rows import (
-    Begun,
+    FirstEvents,
     RunHead,
     index_attributes,
     insert_run,
@@ -35,9 +35,9 @@ Numbers = dict[str, tuple[int, int]]
 NUMBERS_MAX = 100_000
 
 GUARD = "WHERE num = ? AND epoch = ? AND seq = ? AND owner = ?"
-"""Accepts what ``judge_append`` accepts of appends that neither end nor reopen a run and have no keys."""
+"""Accepts the same appends as ``judge_append``, among those that neither end nor reopen a run and have no keys."""
 _ADVANCE = f"UPDATE runs SET seq = ?, updated_at = ? {GUARD}"
-# Named only when it changes: its index would cost every append.
+# A separate statement, because updating the index of ``idle_until`` would slow down every append.
 _ADVANCE_IDLE = f"UPDATE runs SET seq = ?, updated_at = ?, idle_until = ? {GUARD}"
 _END = (
     "UPDATE runs SET seq = ?, updated_at = ?, status = ?, ended_at = ?, owner = NULL, wake_at = NULL "
@@ -56,7 +56,7 @@ class Batch:
         self._events: list[tuple[int, int, int, str, int]] = []
 
     def write(self, appends: Sequence[Append]) -> list[Outcome]:
-        """Judge each append and write those that are allowed; one outcome per append."""
+        """Judge each append and write those that are allowed. Returns one outcome per append."""
         outcomes = [self._write_one(append) for append in appends]
         if self._events:
             self._connection.executemany(_EVENTS, self._events)
@@ -65,20 +65,20 @@ class Batch:
     def _write_one(self, append: Append) -> Outcome:
         """Write an append with one guarded statement if it only begins, continues or ends a run.
 
-        If the guard fails, the append takes the general way, which reads the row and judges it.
+        If the guard fails, ``_write_any`` reads the row and judges the append.
         """
-        if append.events and is_lean(append):
+        if append.events and has_no_extras(append):
             if append.create is not None:
                 if append.status == "running":
-                    return self._write_beginning(append, append.create)
+                    return self._write_first(append, append.create)
             elif self._try_advance(append) if append.status is None else self._try_end(append):
                 return Outcome.ACCEPTED
         return self._write_any(append)
 
-    def _write_beginning(self, append: Append, new: NewRun) -> Outcome:
+    def _write_first(self, append: Append, new: NewRun) -> Outcome:
         last = append.events[-1]
         idle_until = None if append.idle_until is UNSET else append.idle_until
-        num = insert_run(self._connection, new, new.id, Begun(last.seq, last.at, idle_until))
+        num = insert_run(self._connection, new, new.id, FirstEvents(last.seq, last.at, idle_until))
         if num is not None:
             self._add_events(append, num, self._remember(new.uid, num))
         return judge_create(taken=num is None)
@@ -87,7 +87,7 @@ class Batch:
         found = self._numbers.get(append.uid)
         if found is None:
             return False
-        num, of_uid = found
+        num, uid_sum = found
         last = append.events[-1]
         guard = (num, append.epoch, append.seq, self._host)
         if append.idle_until is UNSET:
@@ -96,21 +96,21 @@ class Batch:
             self._connection.execute(_ADVANCE_IDLE, (last.seq, last.at, append.idle_until, *guard))
         if not self._connection.changes():
             return False
-        self._add_events(append, num, of_uid)
+        self._add_events(append, num, uid_sum)
         return True
 
     def _try_end(self, append: Append) -> bool:
         found = self._numbers.get(append.uid)
         if found is None or append.status not in OVER_STATUSES or append.idle_until is not UNSET:
             return False
-        num, of_uid = found
+        num, uid_sum = found
         last = append.events[-1]
         values = (last.seq, last.at, append.status, last.at)
         guard = (num, append.epoch, append.seq, self._host, append.mail_taken)
         self._connection.execute(_END, values + guard)
         if not self._connection.changes():
             return False
-        self._add_events(append, num, of_uid)
+        self._add_events(append, num, uid_sum)
         return True
 
     def _write_any(self, append: Append) -> Outcome:
@@ -128,8 +128,8 @@ class Batch:
         return outcome
 
     def _write_parts(self, append: Append, head: RunHead, taken: Sequence[Taken]) -> None:
-        of_uid = self._remember(append.uid, head.num)
-        self._add_events(append, head.num, of_uid)
+        uid_sum = self._remember(append.uid, head.num)
+        self._add_events(append, head.num, uid_sum)
         self._advance(append, head, taken)
         for row in append.keys:
             write_key(self._connection, head.num, row)
@@ -137,7 +137,7 @@ class Batch:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO refs (hash, run) VALUES (?, ?)", [(digest, head.num) for digest in append.refs]
             )
-        write_snapshot(self._connection, head.num, of_uid, append.snapshot)
+        write_snapshot(self._connection, head.num, uid_sum, append.snapshot)
         for child in append.children:
             self._add_child(child)
         for mail in append.mail:
@@ -148,7 +148,7 @@ class Batch:
         return None if num is None else new_head(new, num)
 
     def _advance(self, append: Append, head: RunHead, taken: Sequence[Taken]) -> None:
-        """Update the row. Only columns that change are named: each of the others would cost its index."""
+        """Update the row. Names only the columns that change, because each column costs an update of its index."""
         only_adds = stays_over(append, head.status)
         changes: dict[str, Any] = {}
         updated_at = head.updated_at
@@ -156,7 +156,7 @@ class Batch:
             updated_at = append.events[-1].at
             changes |= {"seq": append.events[-1].seq, "updated_at": updated_at}
         if taken:
-            changes["mail_at"] = take(self._connection, head.num, taken, append.keys)
+            changes["mail_at"] = consume(self._connection, head.num, taken, append.keys)
         if append.resolved is not None:
             changes |= {"version": append.resolved.version, "style": append.resolved.style}
         if append.attributes is not None:
@@ -191,24 +191,24 @@ class Batch:
     def _has(self, column: str, value: str) -> bool:
         return self._connection.execute(f"SELECT 1 FROM runs WHERE {column} = ?", (value,)).fetchone() is not None
 
-    def _add_events(self, append: Append, num: int, of_uid: int) -> None:
+    def _add_events(self, append: Append, num: int, uid_sum: int) -> None:
         for event in append.events:
             body = event.body
-            crc = event_crc(of_uid, event.seq, event.at, body)
+            crc = event_crc(uid_sum, event.seq, event.at, body)
             self._events.append((num, event.seq, event.at, body.decode(), crc))
 
     def _remember(self, uid: RunUid, num: int) -> int:
         if len(self._numbers) >= NUMBERS_MAX:
             self._numbers.clear()
-        of_uid = uid_crc(uid)
-        self._numbers[uid] = (num, of_uid)
-        return of_uid
+        uid_sum = uid_crc(uid)
+        self._numbers[uid] = (num, uid_sum)
+        return uid_sum
 
 
-def write_snapshot(connection: apsw.Connection, num: int, of_uid: int, snapshot: Snapshot | None) -> None:
+def write_snapshot(connection: apsw.Connection, num: int, uid_sum: int, snapshot: Snapshot | None) -> None:
     """Replace the snapshot of this fold number."""
     if snapshot is not None:
         connection.execute(
             "INSERT OR REPLACE INTO snapshots (run, fold, seq, crc, body) VALUES (?, ?, ?, ?, ?)",
-            (num, snapshot.fold, snapshot.seq, snapshot_crc(of_uid, snapshot), snapshot.body),
+            (num, snapshot.fold, snapshot.seq, snapshot_crc(uid_sum, snapshot), snapshot.body),
         )

@@ -1,4 +1,4 @@
-"""Connections to one SQLite file, and the translation of its errors.
+"""Open connections to a SQLite file, and translate its errors.
 
 The settings of a new connection are read back. A file that does not accept them is refused.
 """
@@ -21,18 +21,18 @@ _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def path_of(url: str) -> Path:
-    """Return the path that a URL names. Raises UsageError."""
+    """Return the path of the file that a URL names. Raises UsageError if it names none."""
     if not url.startswith("sqlite:///"):
-        raise UsageError(f"{url!r} names no file.", hint='Write three slashes: "sqlite:///weft.db".')
+        raise UsageError(f"{url!r} does not name a file.", hint='Write three slashes: "sqlite:///weft.db".')
     path = url.removeprefix("sqlite:///")
     if path in {"", ":memory:"} or path.startswith("file:"):
-        raise UsageError(f"{url!r} names no file.", hint='To keep everything in memory, use "memory://".')
-    # Two names of one file must lead to the same lock files.
+        raise UsageError(f"{url!r} does not name a file.", hint='To keep everything in memory, use "memory://".')
+    # Resolved, so that two names of one file lead to the same lock files.
     return Path(path).resolve()
 
 
 def connect(path: Path, durability: str) -> apsw.Connection:
-    """Open the file and make it durable as asked. Raises Unavailable, Corrupt, Full."""
+    """Open the file with the requested durability. Raises Unavailable, Corrupt or Full."""
     if not path.parent.is_dir():
         raise Unavailable(f"There is no directory {path.parent}.", hint="Create it, or name another file.")
     if path.is_dir():
@@ -56,14 +56,14 @@ def _configure(connection: apsw.Connection, durability: str) -> None:
         "foreign_keys = on",
         "trusted_schema = off",
         "cell_size_check = on",
-        # Checkpoints are made beside the commits, not inside one (see checkpoint.py).
+        # Checkpoints are made by ``checkpoint.py``, not inside a commit.
         "wal_autocheckpoint = 0",
         # Shrink a WAL that once grew large.
         "journal_size_limit = 67108864",
         "cache_size = -16384",
     ):
         connection.execute(f"PRAGMA {pragma}")
-    # Not written if it is WAL already: a reader must not need the lock of a writer.
+    # Set only if it is not WAL yet, because setting it needs the lock of a writer.
     if connection.pragma("journal_mode") != "wal":
         connection.execute("PRAGMA journal_mode = wal")
 
@@ -78,27 +78,29 @@ def _check_settings(connection: apsw.Connection, path: Path, durability: str) ->
         "busy_timeout": BUSY_MS,
     }
     for pragma, value in wanted.items():
-        found = connection.pragma(pragma)
-        if found != value:
+        actual = connection.pragma(pragma)
+        if actual != value:
             raise Unavailable(
-                f"{path}: SQLite says {pragma} = {found} where {value} was asked for.",
+                f"SQLite did not accept the setting {pragma} = {value} for {path}; it is {actual}.",
                 hint="Keep the file on a local disk that supports write-ahead logging.",
             )
 
 
 @contextmanager
 def translate_errors(path: Path, connection: apsw.Connection | None = None) -> Iterator[None]:
-    """Translate errors of SQLite into those of Weft."""
+    """Translate SQLite errors into Weft errors."""
     try:
         yield
     except apsw.Error as error:
         raise translate_error(error, path, connection) from error
     except UnicodeDecodeError as error:
-        raise Corrupt(f"{path} holds text that is not UTF-8 ({error}).", hint="Restore it from a backup.") from error
+        raise Corrupt(
+            f"{path} contains text that is not UTF-8 ({error}).", hint="Restore the file from a backup."
+        ) from error
 
 
 def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection | None = None) -> StoreError:
-    """Return the Weft error for an error of SQLite."""
+    """Return the Weft error for a SQLite error."""
     number = connection.system_errno if connection is not None else 0
     match error:
         case apsw.FullError():
@@ -108,18 +110,19 @@ def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection |
         case apsw.BusyError() | apsw.LockedError():
             return Unavailable(
                 f"{path} was locked by another process for {BUSY_MS // 1000} s.",
-                hint="Another program holds a write transaction open; end it.",
+                hint="Find the program that keeps a write transaction open, and end it.",
             )
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError() | apsw.CantOpenError():
             return _read_only(path, str(error))
         case apsw.NotADBError():
-            return Corrupt(f"{path} is not a SQLite database.", hint="Name another file; this one was left as it is.")
+            return Corrupt(f"{path} is not a SQLite database.", hint="Name another file. This one was not changed.")
         case apsw.CorruptError():
             return Corrupt(
-                f"{path} is damaged ({error}).", hint="Restore it from a backup, or save what is left: sqlite3 .recover"
+                f"{path} is damaged ({error}).",
+                hint="Restore the file from a backup, or save what is left with: sqlite3 .recover",
             )
         case apsw.IOError():
-            return Unavailable(f"{path} cannot be read or written ({error}).", hint="Look at the disk.")
+            return Unavailable(f"{path} cannot be read or written ({error}).", hint="Check the disk.")
         case _:
             return StoreError(f"{path}: {error}")
 
@@ -127,7 +130,7 @@ def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection |
 def _read_only(path: Path, why: str) -> Unavailable:
     return Unavailable(
         f"{path} cannot be opened for writing: {why}.",
-        hint="Weft writes the file and others beside it: the file and its directory must both be writable.",
+        hint="Make the file and its directory writable: Weft also writes files beside it.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Versions of workflows in SQLite."""
+"""Stored versions of workflows in SQLite."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class SqliteDefinitions:
 
     async def put(self, definition: Definition) -> bool:
         def work(connection: apsw.Connection) -> bool:
-            known = _one(connection, definition.name, definition.version)
+            known = _read(connection, definition.name, definition.version)
             if known is None:
                 _insert(connection, definition)
                 return True
             if (known.body, known.style) != (definition.body, definition.style):
                 raise Conflict(
-                    f"{definition.name} has another version {definition.version}.",
-                    hint="A version never changes: give the new one another name.",
+                    f"Version {definition.version} of {definition.name} is already stored with another definition.",
+                    hint="A stored version never changes. Store the new definition under another version.",
                 )
             return False
 
@@ -39,11 +39,11 @@ class SqliteDefinitions:
 
     async def get(self, name: str, version: str) -> Definition | None:
         def work(connection: apsw.Connection) -> Definition | None:
-            found = _one(connection, name, version)
+            found = _read(connection, name, version)
             if found is not None:
                 return found
             tag = connection.execute("SELECT version FROM tags WHERE name = ? AND tag = ?", (name, version)).fetchone()
-            return None if tag is None else _one(connection, name, tag[0])
+            return None if tag is None else _read(connection, name, tag[0])
 
         return self._reader.read(work)
 
@@ -59,7 +59,7 @@ class SqliteDefinitions:
 
     async def tag(self, name: str, tag: str, version: str) -> None:
         def work(connection: apsw.Connection) -> None:
-            if _one(connection, name, version) is None:
+            if _read(connection, name, version) is None:
                 raise NotFound(f"{name} has no version {version}.", name=name, version=version)
             connection.execute(
                 "INSERT OR REPLACE INTO tags (name, tag, version) VALUES (?, ?, ?)", (name, tag, version)
@@ -72,7 +72,7 @@ class SqliteDefinitions:
         return self._reader.read(lambda connection: dict(connection.execute(text, (name,))))
 
 
-def _one(connection: apsw.Connection, name: str, version: str) -> Definition | None:
+def _read(connection: apsw.Connection, name: str, version: str) -> Definition | None:
     row = connection.execute(f"{_SELECT} WHERE name = ? AND version = ?", (name, version)).fetchone()
     return None if row is None else _definition(row)
 

@@ -11,7 +11,7 @@ import msgspec
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
-from weft.stores.rules import canonical, cursor_of, position
+from weft.stores.rules import canonical_json, make_cursor, parse_cursor
 from weft.stores.sqlite.mail import read_key
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
@@ -25,22 +25,22 @@ _WANTED = (
 )
 _UNLESS_HELD = "(status <> 'held' OR mail_at IS NOT NULL)"
 
-# Five reasons to claim a run, each with its index: five statements, not one with OR, so that each stops at LIMIT.
-# The indexes are named because SQLite, which knows nothing of the values, would rather look at every open run.
-_DEAD = "owner IS NOT NULL AND owner IN (SELECT value FROM json_each(:dead))"
-_IN_FLIGHT = (
+# There are five reasons to claim a run. Each has its own statement and index, so that each statement can stop at LIMIT.
+# The indexes are named, because SQLite does not know how the values are distributed and would visit every open run.
+_DEAD_OWNER = "owner IS NOT NULL AND owner IN (SELECT value FROM json_each(:dead))"
+_ORPHANED_IN_FLIGHT = (
     f"SELECT updated_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_owned "
-    f"WHERE {_DEAD} AND idle_until IS NULL AND {_WANTED} AND {_UNLESS_HELD} "
+    f"WHERE {_DEAD_OWNER} AND idle_until IS NULL AND {_WANTED} AND {_UNLESS_HELD} "
     f"ORDER BY updated_at, created_at, uid LIMIT :limit"
 )
-_DUE_OF_THE_DEAD = (
+_ORPHANED_DUE = (
     f"SELECT idle_until, {RUN_COLUMNS} FROM runs INDEXED BY runs_owned "
-    f"WHERE {_DEAD} AND idle_until <= :now AND {_WANTED} AND {_UNLESS_HELD} "
+    f"WHERE {_DEAD_OWNER} AND idle_until <= :now AND {_WANTED} AND {_UNLESS_HELD} "
     f"ORDER BY idle_until, created_at, uid LIMIT :limit"
 )
-_MAIL_OF_THE_DEAD = (
+_ORPHANED_WITH_MAIL = (
     f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail "
-    f"WHERE mail_at IS NOT NULL AND {_DEAD} AND {_WANTED} ORDER BY mail_at LIMIT :limit"
+    f"WHERE mail_at IS NOT NULL AND {_DEAD_OWNER} AND {_WANTED} ORDER BY mail_at LIMIT :limit"
 )
 _DUE = (
     f"SELECT wake_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_due WHERE wake_at <= :now AND owner IS NULL "
@@ -48,29 +48,29 @@ _DUE = (
 )
 _WITH_MAIL = (
     f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner IS NULL "
-    # A delayed start: its own mail does not make it due.
+    # The start mail of a delayed start does not make the run due.
     f"AND (seq > 0 OR wake_at IS NULL OR wake_at <= :now) AND {_WANTED} ORDER BY mail_at LIMIT :limit"
 )
-_AT_REST = (_DUE, _WITH_MAIL)
-_OF_THE_DEAD = (_IN_FLIGHT, _DUE_OF_THE_DEAD, _MAIL_OF_THE_DEAD)
+_UNOWNED = (_DUE, _WITH_MAIL)
+_ORPHANED = (_ORPHANED_IN_FLIGHT, _ORPHANED_DUE, _ORPHANED_WITH_MAIL)
 _NEXT_WAKE = (
     f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "
     f"AND {_WANTED} AND status <> 'held' ORDER BY wake_at LIMIT 1"
 )
-# One host at a time, so that the index has them in order.
-_NEXT_WAKE_OF_ONE = (
+# For one host, because the index sorts by ``idle_until`` only within an owner.
+_NEXT_WAKE_OF_OWNER = (
     f"SELECT idle_until FROM runs INDEXED BY runs_owned WHERE owner IS NOT NULL AND owner = :owner "
     f"AND idle_until < {NEVER} AND {_WANTED} AND status <> 'held' ORDER BY idle_until LIMIT 1"
 )
 _OWNED = "SELECT uid, epoch FROM runs WHERE owner = ? AND fault IS NULL"
-_OWN_MAIL = (
+_OWNED_WITH_MAIL = (
     "SELECT uid FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner = ? AND fault IS NULL "
     "ORDER BY mail_at, uid LIMIT ?"
 )
 
 
 _COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
-_BELOW = (
+_COUNTS_BELOW = (
     "WITH RECURSIVE below (uid, status) AS ("
     "SELECT uid, status FROM runs WHERE parent = ? AND ended_at IS NULL "
     "UNION ALL SELECT r.uid, r.status FROM below b JOIN runs r ON r.parent = b.uid WHERE r.ended_at IS NULL) "
@@ -85,10 +85,10 @@ class SqliteDirectory:
         self._reader = reader
 
     async def find(self, id: RunId) -> RunRow | None:
-        return self._reader.read(lambda connection: _one(connection, "id", id))
+        return self._reader.read(lambda connection: _read_row(connection, "id", id))
 
     async def row(self, uid: RunUid) -> RunRow | None:
-        return self._reader.read(lambda connection: _one(connection, "uid", uid))
+        return self._reader.read(lambda connection: _read_row(connection, "uid", uid))
 
     async def search(self, query: RunQuery) -> Page:
         conditions, values = _conditions(query)
@@ -98,7 +98,7 @@ class SqliteDirectory:
             lambda connection: [run_row(row) for row in connection.execute(text, (*values, query.limit + 1))]
         )
         page = rows[: query.limit]
-        return Page(page, cursor_of(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
+        return Page(page, make_cursor(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         def work(connection: apsw.Connection) -> KeyRow | None:
@@ -111,7 +111,7 @@ class SqliteDirectory:
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
         values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": limit}
-        texts = _AT_REST if not dead else (*_AT_REST, *_OF_THE_DEAD)
+        texts = _UNOWNED if not dead else (*_UNOWNED, *_ORPHANED)
 
         def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
             return [row for text in texts for row in connection.execute(text, values)]
@@ -123,25 +123,27 @@ class SqliteDirectory:
         return {RunUid(str(uid)): Epoch(int(str(epoch))) for uid, epoch in rows}
 
     async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        return self._reader.read(lambda connection: [uid for (uid,) in connection.execute(_OWN_MAIL, (host, limit))])
+        return self._reader.read(
+            lambda connection: [uid for (uid,) in connection.execute(_OWNED_WITH_MAIL, (host, limit))]
+        )
 
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
         values = {"workflows": _json(workflows)}
 
         def work(connection: apsw.Connection) -> list[Any]:
             rows = [connection.execute(_NEXT_WAKE, values).fetchone()]
-            rows += (connection.execute(_NEXT_WAKE_OF_ONE, {**values, "owner": host}).fetchone() for host in dead)
+            rows += (connection.execute(_NEXT_WAKE_OF_OWNER, {**values, "owner": host}).fetchone() for host in dead)
             return [row[0] for row in rows if row is not None]
 
         return min(map(Millis, await self._reader.read_in_thread(work)), default=None)
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
-        text, values = (_COUNTS, ()) if below is None else (_BELOW, (below, limit))
+        text, values = (_COUNTS, ()) if below is None else (_COUNTS_BELOW, (below, limit))
         rows = await self._reader.read_in_thread(lambda connection: connection.execute(text, values).fetchall())
         return {str(status): int(str(count)) for status, count in rows}
 
 
-def _one(connection: apsw.Connection, column: str, value: str) -> RunRow | None:
+def _read_row(connection: apsw.Connection, column: str, value: str) -> RunRow | None:
     row = connection.execute(f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = ?", (value,)).fetchone()
     return None if row is None else run_row(row)
 
@@ -161,18 +163,18 @@ def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
     if query.parent is not None:
         parts.append(("parent = ?", (query.parent,)))
     if query.id_prefix is not None:
-        # A range, not LIKE: it uses the index on ids, and no character is special.
+        # Unlike LIKE, a range uses the index on ids and has no special characters.
         parts.append(("id >= ? AND id < ?", (query.id_prefix, query.id_prefix + _LAST_CHARACTER)))
     for name, value in query.where.items():
-        found = "num IN (SELECT run FROM attributes WHERE name = ? AND value = ?)"
-        parts.append((found, (name, canonical(value))))
+        text = "num IN (SELECT run FROM attributes WHERE name = ? AND value = ?)"
+        parts.append((text, (name, canonical_json(value))))
     if query.after is not None:
-        parts.append(("(created_at, uid) < (?, ?)", position(query.after)))
+        parts.append(("(created_at, uid) < (?, ?)", parse_cursor(query.after)))
     return [text for text, _ in parts], [value for _, values in parts for value in values]
 
 
 def _longest_waiting(rows: Sequence[tuple[Any, ...]], limit: int) -> list[RunRow]:
-    """Return rows of (waiting since, *columns), each run once, with its oldest reason."""
+    """Return each run once, longest waiting first, from rows of the time since when a run waits and its columns."""
     waiting: dict[str, tuple[Any, ...]] = {}
     for row in rows:
         known = waiting.get(row[1])

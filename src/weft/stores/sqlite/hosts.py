@@ -1,4 +1,4 @@
-"""Hosts in SQLite: a row with a counter, and a lock that the operating system takes back when the process is gone."""
+"""Hosts in SQLite. Each has a row with a heartbeat counter, and a lock that the system frees when its process ends."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ import msgspec
 
 from weft.core.ids import HostId
 from weft.ports.hosts import HeartbeatSender, HostRow
-from weft.stores.heartbeat import SharedHeartbeatSender
+from weft.stores.heartbeat_sender import SharedHeartbeatSender
+from weft.stores.silent_hosts import SilentHosts
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import json_text
 from weft.stores.sqlite.writer import Writer
-from weft.stores.suspicion import Suspicion
 
 _BEAT = "UPDATE hosts SET beats = beats + 1, lease_ms = ?, beat_at = ? WHERE host = ?"
-_BEAT_FOREIGN = "UPDATE hosts SET beats = beats + 1, beat_at = ? WHERE host = ?"
-_LIST = "INSERT INTO hosts (host, beats, lease_ms, about, beat_at) VALUES (?, 0, ?, ?, ?)"
-_LISTED = (
+_BEAT_REMOTE = "UPDATE hosts SET beats = beats + 1, beat_at = ? WHERE host = ?"
+_JOIN = "INSERT INTO hosts (host, beats, lease_ms, about, beat_at) VALUES (?, 0, ?, ?, ?)"
+_LIST_ALL = (
     "SELECT host, about, lease_ms, beat_at, (SELECT count(*) FROM runs WHERE owner = hosts.host), "
     "(SELECT count(*) FROM tasks WHERE tasks.host = hosts.host) FROM hosts ORDER BY host"
 )
-# Hosts with work: owners of runs and of tasks, including hosts that have left and have no row. The query jumps from
-# name to name in the index, because a host may own a hundred thousand runs.
+# Selects the hosts that own runs or have taken tasks, including hosts that have left and have no row. The query jumps
+# from name to name in the index, because a host may own a hundred thousand runs.
 _BUSY = """
     WITH RECURSIVE owners (name) AS (
         SELECT min(owner) FROM runs WHERE owner IS NOT NULL
@@ -44,53 +44,53 @@ class SqliteHosts:
         self._writer = writer
         self._reader = reader
         self._locks = locks
-        self._suspicion = Suspicion()
+        self._silent = SilentHosts()
         self._leases: dict[HostId, tuple[int, str]] = {}
         self._living: Sequence[HostId] = ()
         self._version: int | None = None
 
     async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
-        # Locked before it is listed: a row without a lock is a dead host.
+        # Lock before the row is written, because a row without a lock means a dead host.
         self._locks.take(host)
         self._leases[host] = (lease_ms, json_text(dict(about or {})))
         await self.beat(host)
 
     async def beat(self, host: HostId) -> None:
-        """Record a heartbeat. Lists a host again that joined here and was taken for dead."""
+        """Record a heartbeat. Inserts the row again if the host joined here and others removed it as dead."""
         now = time.time_ns() // 1_000_000
         joined = self._leases.get(host)
         if joined is None:
-            await self._writer.small(lambda connection: connection.execute(_BEAT_FOREIGN, (now, host)))
+            await self._writer.small(lambda connection: connection.execute(_BEAT_REMOTE, (now, host)))
             return
         lease_ms, about = joined
 
         def work(connection: apsw.Connection) -> None:
             connection.execute(_BEAT, (lease_ms, now, host))
             if not connection.changes():
-                connection.execute(_LIST, (host, lease_ms, about, now))
+                connection.execute(_JOIN, (host, lease_ms, about, now))
 
         await self._writer.small(work)
 
     def heartbeat_sender(self) -> HeartbeatSender:
         return SharedHeartbeatSender(self.beat)
 
-    async def dead(self, *, monotonic: float) -> Sequence[HostId]:
-        listed, busy = await self._reader.read_in_thread(_listed_and_busy)
-        gone = {host for host in listed if self._locks.is_gone(host)}
-        await self._tidy({host: listed[host][0] for host in gone - busy})
-        gone |= busy - listed.keys()
-        for host, (beats, lease_ms) in listed.items():
-            if self._suspicion.is_due(host, beats=beats, lease_ms=lease_ms, monotonic=monotonic):
+    async def find_dead(self, *, monotonic: float) -> Sequence[HostId]:
+        joined, busy = await self._reader.read_in_thread(_joined_and_busy)
+        gone = {host for host in joined if self._locks.is_gone(host)}
+        await self._remove_idle({host: joined[host][0] for host in gone - busy})
+        gone |= busy - joined.keys()
+        for host, (beats, lease_ms) in joined.items():
+            if self._silent.is_silent(host, beats=beats, lease_ms=lease_ms, monotonic=monotonic):
                 gone.add(host)
-        self._living = [host for host in listed if host not in gone]
+        self._living = [host for host in joined if host not in gone]
         return sorted(gone)
 
-    async def living(self) -> Sequence[HostId]:
+    async def list_living(self) -> Sequence[HostId]:
         return self._living
 
-    async def listed(self) -> Sequence[HostRow]:
+    async def list_all(self) -> Sequence[HostRow]:
         now = time.time_ns() // 1_000_000
-        rows: list[Any] = await self._reader.read_in_thread(lambda connection: connection.execute(_LISTED).fetchall())
+        rows: list[Any] = await self._reader.read_in_thread(lambda connection: connection.execute(_LIST_ALL).fetchall())
         return [
             HostRow(
                 host=HostId(host),
@@ -106,33 +106,33 @@ class SqliteHosts:
 
     async def leave(self, host: HostId) -> None:
         await self._writer.small(lambda connection: connection.execute("DELETE FROM hosts WHERE host = ?", (host,)))
-        self._suspicion.forget(host)
+        self._silent.forget(host)
         self._leases.pop(host, None)
         self._locks.drop(host)
 
-    async def changed(self) -> bool:
-        version = await self._writer.look(lambda connection: int(connection.pragma("data_version")))
+    async def has_changed(self) -> bool:
+        version = await self._writer.read(lambda connection: int(connection.pragma("data_version")))
         before, self._version = self._version, version
         return version != before
 
-    async def _tidy(self, idle: Mapping[HostId, int]) -> None:
-        """Remove what is left of hosts that are gone and have nothing that others could take over."""
+    async def _remove_idle(self, idle: Mapping[HostId, int]) -> None:
+        """Remove the rows and lock files of dead hosts that have nothing for others to take over."""
         if not idle:
             return
 
         def work(connection: apsw.Connection) -> None:
-            # Unless it came back under the same name and sends heartbeats again.
+            # The counter is compared, because a host may have come back under the same name.
             connection.executemany("DELETE FROM hosts WHERE host = ? AND beats = ?", idle.items())
 
         await self._writer.small(work)
         for host in idle:
-            self._suspicion.forget(host)
+            self._silent.forget(host)
             self._locks.discard(host)
 
 
-def _listed_and_busy(connection: apsw.Connection) -> tuple[dict[HostId, tuple[int, int]], set[HostId]]:
-    listed = {
+def _joined_and_busy(connection: apsw.Connection) -> tuple[dict[HostId, tuple[int, int]], set[HostId]]:
+    joined = {
         HostId(host): (beats, lease_ms)
         for host, beats, lease_ms in connection.execute("SELECT host, beats, lease_ms FROM hosts")
     }
-    return listed, {HostId(host) for (host,) in connection.execute(_BUSY)}
+    return joined, {HostId(host) for (host,) in connection.execute(_BUSY)}

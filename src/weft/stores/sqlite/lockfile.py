@@ -1,6 +1,6 @@
-"""A lock file per host beside the database. The operating system releases it the moment the process is gone.
+"""Lock files beside the database, one per host. The operating system releases a lock when its process ends.
 
-Without ``flock`` (on Windows), nothing is locked: only missing heartbeats show that a host is dead.
+Without ``flock`` (on Windows), nothing is locked, and only missing heartbeats show that a host is dead.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ if sys.platform != "win32":
     import fcntl
 
 TRIES = 50
-PAUSE_S = 0.002
+RETRY_S = 0.002
 
 
 class LockFiles:
-    """The lock files of one database: holds those of this process and checks those of others."""
+    """The lock files of one database. Holds those of this process and checks those of other processes."""
 
     def __init__(self, database: Path) -> None:
         self.folder = database.with_name(f"{database.name}-hosts")
         self._held: dict[HostId, int] = {}
-        _all_of_this_process.add(self)
+        _instances.add(self)
 
     def take(self, host: HostId) -> None:
         """Take the lock of a host of this process. Raises Unavailable if another process has it."""
         if sys.platform == "win32" or host in self._held:
             return
-        # Others hold the lock only for a moment, to check it or to remove the file of a dead host.
+        # Other processes hold this lock only briefly, to check it or to remove the file of a dead host.
         for _ in range(TRIES):
             with suppress(FileNotFoundError):
                 self.folder.mkdir(exist_ok=True)
@@ -44,8 +44,8 @@ class LockFiles:
                     self._held[host] = descriptor
                     return
                 os.close(descriptor)
-            time.sleep(PAUSE_S)
-        raise Unavailable(f"Host {host} is already running.", hint="Every host needs a name of its own.")
+            time.sleep(RETRY_S)
+        raise Unavailable(f"A host named {host} is already running.", hint="Give every host a different name.")
 
     def drop(self, host: HostId) -> None:
         """Release the lock of a host and remove its file."""
@@ -55,7 +55,7 @@ class LockFiles:
             os.close(descriptor)
 
     def is_gone(self, host: HostId) -> bool:
-        """Return whether the process of a host is known to be gone. Without lock files that is never known."""
+        """Return whether the process of a host is known to be gone. Always false without lock files."""
         if sys.platform == "win32" or host in self._held:
             return False
         try:
@@ -65,7 +65,7 @@ class LockFiles:
         except OSError:
             return False
         try:
-            # A shared lock, so that two checks at once do not take each other for the host.
+            # A shared lock, so that two simultaneous checks do not mistake each other for the host.
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
@@ -75,7 +75,7 @@ class LockFiles:
             os.close(descriptor)
 
     def discard(self, host: HostId) -> None:
-        """Remove the file of a host that is gone, while holding its lock: the host may be coming back."""
+        """Remove the file of a dead host. Holds its lock meanwhile, because the host may be coming back."""
         if sys.platform == "win32" or host in self._held:
             return
         with suppress(OSError):
@@ -85,11 +85,12 @@ class LockFiles:
             os.close(descriptor)
 
     def close(self) -> None:
+        """Release all locks of this process."""
         for host in list(self._held):
             self.drop(host)
 
     def abandon(self) -> None:
-        """Close the lock files in a forked child: they belong to the parent and must not outlive it."""
+        """Close the lock files in a forked child, so that the locks end with the parent."""
         for descriptor in self._held.values():
             os.close(descriptor)
         self._held.clear()
@@ -116,11 +117,11 @@ def _lock(descriptor: int) -> bool:
     return True
 
 
-_all_of_this_process: weakref.WeakSet[LockFiles] = weakref.WeakSet()
+_instances: weakref.WeakSet[LockFiles] = weakref.WeakSet()
 
 
 def _abandon_all() -> None:
-    for files in list(_all_of_this_process):
+    for files in list(_instances):
         files.abandon()
 
 

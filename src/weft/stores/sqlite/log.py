@@ -1,4 +1,4 @@
-"""The logs in SQLite."""
+"""The logs of runs in SQLite."""
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, read_head, run_row
 from weft.stores.sqlite.writer import Writer
 
-NEAR_EVENTS_MAX = 500
-"""A longer tail is read on another thread."""
+SMALL_EVENTS_MAX = 500
+"""More events than this are read on another thread."""
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _CLAIM = (
@@ -43,7 +43,7 @@ _RELEASE = (
     "UPDATE runs SET owner = NULL, wake_at = ? "
     "WHERE uid = ? AND epoch = ? AND seq = ? AND mail = ? AND owner IS NOT NULL RETURNING num"
 )
-_FORWARD = "UPDATE runs SET wake_at = NULL WHERE uid = ? AND seq = 0 AND owner IS NULL AND ended_at IS NULL"
+_START_NOW = "UPDATE runs SET wake_at = NULL WHERE uid = ? AND seq = 0 AND owner IS NULL AND ended_at IS NULL"
 
 
 class SqliteLog:
@@ -67,13 +67,13 @@ class SqliteLog:
         return await (self._writer.small(work) if len(batch) == 1 else self._writer.large(work))
 
     async def load(self, uid: RunUid, *, fold: int) -> Loaded | None:
-        found = self._reader.read(lambda connection: _load(connection, uid, fold, NEAR_EVENTS_MAX))
+        found = self._reader.read(lambda connection: _load(connection, uid, fold, SMALL_EVENTS_MAX))
         if found is not _TOO_LONG:
             return found
         return await self._reader.read_in_thread(lambda connection: _load(connection, uid, fold, None))
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
-        if limit > NEAR_EVENTS_MAX:
+        if limit > SMALL_EVENTS_MAX:
             return await self._reader.read_in_thread(lambda connection: _events(connection, uid, after, limit))
         return self._reader.read(lambda connection: _events(connection, uid, after, limit))
 
@@ -95,7 +95,7 @@ class SqliteLog:
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
         def work(connection: apsw.Connection) -> list[Sent]:
             sent = [deliver(connection, piece) for piece in mail]
-            connection.executemany(_FORWARD, [(piece.to,) for piece in mail if piece.urgent])
+            connection.executemany(_START_NOW, [(piece.to,) for piece in mail if piece.urgent])
             return sent
 
         return await (self._writer.small(work) if len(mail) == 1 else self._writer.large(work))
@@ -119,11 +119,11 @@ class SqliteLog:
 
 
 _TOO_LONG: Any = object()
-"""Marks a run whose tail is too long to read on this thread."""
+"""Returned for a run with too many events to read on this thread."""
 
 
-# Fetch rows before checking them: an error keeps its statement open as long as somebody keeps the error, and until then
-# the connection would read old data.
+# The functions below fetch all rows before they check them. An error during a fetch would keep the statement open
+# for as long as the error itself is kept, and until then the connection would read old data.
 
 
 def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int | None) -> Loaded | None:
@@ -154,7 +154,7 @@ def _snapshot(connection: apsw.Connection, num: int, uid: RunUid, fold: int) -> 
     if row is None:
         return None
     snapshot = Snapshot(*row[:3])
-    # A snapshot is a cache: if it is damaged, the log has everything.
+    # A damaged snapshot is ignored: it is only a cache, and the log has everything.
     return snapshot if snapshot_crc(uid_crc(uid), snapshot) == row[3] else None
 
 

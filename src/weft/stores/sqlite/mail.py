@@ -35,16 +35,16 @@ def deliver(connection: apsw.Connection, mail: Mail) -> Sent:
 
 
 def read_taken(connection: apsw.Connection, num: int, ids: Sequence[str]) -> list[Taken]:
-    """Return those of these ids that are in the inbox."""
+    """Return number and key of the mail with these ids that is still in the inbox."""
     query = "SELECT n, key FROM posted JOIN inbox USING (run, n) WHERE posted.run = ? AND posted.id = ?"
     rows = (connection.execute(query, (num, name)).fetchone() for name in ids)
     return [(n, key) for n, key in filter(None, rows)]
 
 
-def take(connection: apsw.Connection, num: int, taken: Sequence[Taken], keys: Sequence[KeyRow]) -> int | None:
-    """Delete consumed mail. Returns when the oldest of the rest was sent.
+def consume(connection: apsw.Connection, num: int, taken: Sequence[Taken], keys: Sequence[KeyRow]) -> int | None:
+    """Delete consumed mail. Returns when the oldest remaining mail was sent, or None.
 
-    A key that came with the mail and that no event uses becomes free: a rejection uses up no key.
+    A key that came with the mail becomes free unless an event uses it, so a rejected command uses up no key.
     """
     connection.executemany("DELETE FROM inbox WHERE run = ? AND n = ?", [(num, n) for n, _ in taken])
     used = {row.key for row in keys}
@@ -59,7 +59,7 @@ def take(connection: apsw.Connection, num: int, taken: Sequence[Taken], keys: Se
 def read_key_facts(
     connection: apsw.Connection, run: RunHead | None, rows: Sequence[KeyRow], taken: Sequence[Taken]
 ) -> KeyFacts:
-    """Read what the judge has to know about the keys of an append that consumes ``taken``."""
+    """Read the facts that decide whether an append that consumes ``taken`` may use its keys."""
     if run is None or not rows:
         return NO_KEYS
     known = (read_key(connection, run.num, row.key) for row in rows)
@@ -67,13 +67,13 @@ def read_key_facts(
 
 
 def read_key(connection: apsw.Connection, num: int, key: str) -> KeyRow | None:
-    """Read the row of a key. None: the key is free."""
+    """Return the row of a key, or None if the key is free."""
     row = connection.execute("SELECT key, digest, seq FROM keys WHERE run = ? AND key = ?", (num, key)).fetchone()
     return None if row is None else KeyRow(*row)
 
 
 def write_key(connection: apsw.Connection, num: int, row: KeyRow) -> None:
-    """Write the row of a key; its number is 0 until its mail is in the log."""
+    """Write the row of a key. Its ``seq`` is 0 until the command is in the log."""
     connection.execute(
         "INSERT OR REPLACE INTO keys (run, key, digest, seq) VALUES (?, ?, ?, ?)", (num, row.key, row.digest, row.seq)
     )

@@ -1,4 +1,4 @@
-"""Limits of queues in SQLite. Checked in the transaction that hands tasks out, so they hold for all processes."""
+"""Read and write the limits of queues. They are checked in the transaction that hands out tasks, for all processes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import apsw
 
 from weft.core.ids import Millis
 from weft.ports.store import QueueLimits, QueueRow
-from weft.stores.queues import NONE, room
+from weft.stores.queues import UNLIMITED, room
 
 _LIMIT = "INSERT OR REPLACE INTO queues (queue, priority, concurrency, rate, per_ms) VALUES (?, ?, ?, ?, ?)"
-_IN_HANDS = "SELECT count(*) FROM tasks WHERE queue = ? AND host IS NOT NULL"
+_RUNNING = "SELECT count(*) FROM tasks WHERE queue = ? AND host IS NOT NULL"
 _HANDED_OUT = "SELECT coalesce(sum(tasks), 0) FROM handed_out WHERE queue = ?"
 _LENGTHS = "SELECT queue, count(*) - count(host), count(host) FROM tasks GROUP BY queue"
 
@@ -44,24 +44,24 @@ def read_queues(connection: apsw.Connection) -> Sequence[QueueRow]:
             queue=queue,
             waiting=lengths.get(queue, (0, 0))[0],
             running=lengths.get(queue, (0, 0))[1],
-            limits=limits.get(queue, NONE),
+            limits=limits.get(queue, UNLIMITED),
         )
         for queue in sorted(limits.keys() | lengths.keys())
     ]
 
 
-def room_of(connection: apsw.Connection, queue: str, limits: QueueLimits, now: Millis) -> int:
+def read_room(connection: apsw.Connection, queue: str, limits: QueueLimits, now: Millis) -> int:
     """Return how many more tasks of this queue may be handed out now."""
     connection.execute("DELETE FROM handed_out WHERE queue = ? AND at <= ?", (queue, now - limits.per_ms))
-    in_hands = connection.execute(_IN_HANDS, (queue,)).get
+    running = connection.execute(_RUNNING, (queue,)).get
     handed_out = connection.execute(_HANDED_OUT, (queue,)).get
-    return room(limits, in_hands=in_hands, handed_out=handed_out)
+    return room(limits, running=running, handed_out=handed_out)
 
 
-def note_handed_out(
+def record_handed_out(
     connection: apsw.Connection, limits: Mapping[str, QueueLimits], queues: Sequence[str], now: Millis
 ) -> None:
     """Record that tasks of these queues were handed out."""
     for queue, count in Counter(queues).items():
-        if limits.get(queue, NONE).rate is not None:
+        if limits.get(queue, UNLIMITED).rate is not None:
             connection.execute("INSERT INTO handed_out (queue, at, tasks) VALUES (?, ?, ?)", (queue, now, count))

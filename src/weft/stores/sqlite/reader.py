@@ -1,6 +1,6 @@
-"""Connections that only read. A reader never waits for a writer, and sees all that was committed before it began.
+"""Read from the file. A reader never waits for a writer, and sees everything that was committed before it began.
 
-Short reads run on the caller's thread. Listings, which may read every run, have their own thread and connection.
+Short reads run on the caller's thread. Reads that may visit every run have their own thread and connection.
 """
 
 from __future__ import annotations
@@ -21,35 +21,35 @@ Work = Callable[[apsw.Connection], T]
 
 
 class SqliteReader:
-    """Runs reads, each on one snapshot of the file."""
+    """Runs reads, each in a transaction of its own, so that it sees one state of the file."""
 
-    def __init__(self, path: Path, near: apsw.Connection, far: apsw.Connection, file: SameFile) -> None:
+    def __init__(self, path: Path, short: apsw.Connection, long: apsw.Connection, file: SameFile) -> None:
         self._path = path
         self._file = file
-        self._near, self._near_lock = near, threading.Lock()
-        self._far, self._far_lock = far, threading.Lock()
+        self._short, self._short_lock = short, threading.Lock()
+        self._long, self._long_lock = long, threading.Lock()
         self._thread = SerialThread("weft-sqlite-reader")
-        for connection in (near, far):
+        for connection in (short, long):
             connection.execute("PRAGMA query_only = on")
 
     def read(self, work: Work[T]) -> T:
         """Read a few rows on this thread."""
-        with self._near_lock:
-            return self._read(self._near, work)
+        with self._short_lock:
+            return self._read(self._short, work)
 
     async def read_in_thread(self, work: Work[T]) -> T:
         """Read any number of rows on another thread."""
-        return await self._thread.run(lambda: self._read_far(work))
+        return await self._thread.run(lambda: self._read_long(work))
 
     def close(self) -> None:
         self._thread.stop()
-        with self._near_lock, self._far_lock:
-            self._near.close()
-            self._far.close()
+        with self._short_lock, self._long_lock:
+            self._short.close()
+            self._long.close()
 
-    def _read_far(self, work: Work[T]) -> T:
-        with self._far_lock:
-            return self._read(self._far, work)
+    def _read_long(self, work: Work[T]) -> T:
+        with self._long_lock:
+            return self._read(self._long, work)
 
     def _read(self, connection: apsw.Connection, work: Work[T]) -> T:
         if self._file.gone:
@@ -59,6 +59,6 @@ class SqliteReader:
             try:
                 return work(connection)
             finally:
-                # After some errors SQLite has ended it already.
+                # After some errors SQLite has already ended the transaction.
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")

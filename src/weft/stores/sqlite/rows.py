@@ -1,4 +1,4 @@
-"""Convert rows to values of the port, and back."""
+"""Read and write rows of runs and mail in SQLite."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 from weft.core.ids import Epoch, HostId, RunId, RunUid, Seq
 from weft.ports.store import Mail, NewRun, RunRow
 from weft.stores.checksums import mail_crc
-from weft.stores.rules import canonical, epoch_of, plain, start_mail, status_of
+from weft.stores.rules import as_json, canonical_json, initial_epoch, initial_status, start_mail
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
@@ -37,7 +37,7 @@ def run_row(values: Sequence[Any]) -> RunRow:
 
 
 class RunHead(msgspec.Struct, frozen=True):
-    """What the row of a run says before a write: the facts for the judge, and what a change starts from."""
+    """The row of a run before a write: the facts by which the write is judged, and the values that it changes."""
 
     num: int
     status: str
@@ -50,18 +50,18 @@ class RunHead(msgspec.Struct, frozen=True):
 
 
 def read_head(connection: apsw.Connection, uid: RunUid) -> RunHead | None:
-    """Read the head of a run. None: no such run."""
+    """Return the head of a run, or None if there is no such run."""
     row = connection.execute(_HEAD, (uid,)).fetchone()
     return None if row is None else RunHead(*row)
 
 
 def new_head(new: NewRun, num: int) -> RunHead:
-    """Return the head of a run whose row was just made."""
+    """Return the head of a run whose row was just inserted."""
     return RunHead(
         num,
-        status_of(new),
+        initial_status(new),
         Seq(0),
-        epoch_of(new),
+        initial_epoch(new),
         new.owner,
         0 if new.start is None else 1,
         new.created_at,
@@ -69,18 +69,18 @@ def new_head(new: NewRun, num: int) -> RunHead:
     )
 
 
-class Begun(msgspec.Struct, frozen=True):
-    """Where a run stands that is made with its first events: number and time of the last one, and ``idle_until``."""
+class FirstEvents(msgspec.Struct, frozen=True):
+    """Number and time of the last event of a run that is inserted with its first events, and its ``idle_until``."""
 
     seq: int
     at: int
     idle_until: int | None
 
 
-def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, begun: Begun | None = None) -> int | None:
-    """Insert the row of a run, its attributes and its start mail. Returns its number; None: its id or uid is taken."""
-    begun = begun or Begun(0, new.created_at, None)
-    attributes = plain(new.attributes)
+def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, initial: FirstEvents | None = None) -> int | None:
+    """Insert the row of a run, its attributes and its start mail. Returns None if its id or uid is taken."""
+    initial = initial or FirstEvents(0, new.created_at, None)
+    attributes = as_json(new.attributes)
     mail = start_mail(new)
     connection.execute(
         INSERT_RUN,
@@ -90,13 +90,13 @@ def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, begun: Begun
             new.workflow,
             new.version,
             new.style,
-            status_of(new),
-            begun.seq,
-            begun.at,
-            epoch_of(new),
+            initial_status(new),
+            initial.seq,
+            initial.at,
+            initial_epoch(new),
             new.owner,
             new.wake_at,
-            begun.idle_until,
+            initial.idle_until,
             new.format,
             new.parent,
             new.created_at,
@@ -128,7 +128,7 @@ def index_attributes(connection: apsw.Connection, num: int, attributes: dict[str
     """Index the attributes of a run."""
     connection.executemany(
         "INSERT INTO attributes (name, value, run) VALUES (?, ?, ?)",
-        [(name, canonical(value), num) for name, value in attributes.items()],
+        [(name, canonical_json(value), num) for name, value in attributes.items()],
     )
 
 
@@ -136,10 +136,10 @@ def unindex_attributes(connection: apsw.Connection, num: int, attributes: dict[s
     """Remove attributes of a run from the index."""
     connection.executemany(
         "DELETE FROM attributes WHERE name = ? AND value = ? AND run = ?",
-        [(name, canonical(value), num) for name, value in attributes.items()],
+        [(name, canonical_json(value), num) for name, value in attributes.items()],
     )
 
 
 def json_text(value: dict[str, Any]) -> str:
-    """Encode attributes for the row."""
+    """Encode a JSON object for a column."""
     return msgspec.json.encode(value).decode() if value else "{}"

@@ -1,4 +1,4 @@
-"""The schema: numbered files in ``schema/``, applied in order, each in a transaction with its number."""
+"""Apply the schema: numbered files in ``schema/``, in order, in one transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
     """Upgrade the file to the newest schema. Raises NewerSchema, or Corrupt if it belongs to another program."""
     if _version(connection) == NEWEST and connection.pragma("application_id") == APPLICATION_ID:
         return
-    # Another process may have done it meanwhile: read the version again, now inside the transaction.
+    # Another process may have migrated the file meanwhile, so the version is read again inside the transaction.
     connection.execute("BEGIN IMMEDIATE")
     try:
         _check_owner(connection, path)
@@ -29,8 +29,8 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
         raise
 
 
-def pending(path: Path | None) -> list[Path]:
-    """Return the migrations that opening the store would apply; None if there is no file yet. Changes nothing.
+def pending_migrations(path: Path | None) -> list[Path]:
+    """Return the migrations that opening the store would apply; all of them without a file. Changes nothing.
 
     Raises NewerSchema.
     """
@@ -53,7 +53,7 @@ def _apply(connection: apsw.Connection, path: Path) -> None:
 def _after(version: int, path: Path) -> list[Path]:
     if version > NEWEST:
         raise NewerSchema(
-            f"{path} was written by a newer Weft (schema {version}; this one knows {NEWEST}).",
+            f"{path} was written by a newer Weft (schema {version}; this Weft knows {NEWEST}).",
             hint="Upgrade Weft here: pip install -U weft",
         )
     return FILES[version:]
@@ -63,7 +63,7 @@ def _check_owner(connection: apsw.Connection, path: Path) -> None:
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
     if tables and connection.pragma("application_id") != APPLICATION_ID:
         raise Corrupt(
-            f"{path} is the database of another program.", hint="Name another file; this one was left as it is."
+            f"{path} is the database of another program.", hint="Name another file. This one was not changed."
         )
 
 

@@ -13,7 +13,7 @@ Job = tuple[Callable[[], Any], asyncio.AbstractEventLoop, "asyncio.Future[Any]"]
 
 
 class SerialThread:
-    """Runs callables on one thread, one at a time and in order. The thread starts with the first of them."""
+    """Runs callables on one thread, one at a time and in order. The thread starts with the first one."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -32,7 +32,7 @@ _SYNCHRONOUS = {"full": "full", "fast": "normal"}
 
 
 class SqliteStore:
-    """All ports over one file."""
+    """All ports over one SQLite file."""
 
     log: SqliteLog
     directory: SqliteDirectory
@@ -46,7 +46,7 @@ class SqliteStore:
 
     def __init__(self, url: str = "sqlite:///weft.db", *, durability: str = "full") -> None:
         if durability not in _SYNCHRONOUS:
-            raise UsageError(f"durability is {durability!r}.", hint='Use "full" (the default) or "fast".')
+            raise UsageError(f"There is no durability {durability!r}.", hint='Use "full" (the default) or "fast".')
         path_of(url)
         self.url = url
         self.offset_ms = 0
@@ -79,7 +79,7 @@ class SqliteStore:
         self._parts = None
         checkpointer.close()
         reader.close()
-        # The last connection to close copies the WAL into the database and removes it. Only the writer may do that.
+        # The writer closes last, because the last connection copies the WAL into the database and removes it.
         writer.close()
         locks.close()
 

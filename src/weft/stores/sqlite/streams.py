@@ -24,8 +24,8 @@ _LENGTHS = (
     'SELECT stream, max("offset") FROM chunks WHERE run = (SELECT num FROM runs WHERE uid = ?) '
     "GROUP BY stream ORDER BY stream"
 )
-FEW = 20
-"""More chunks than this are written on the writer's own thread."""
+SMALL_CHUNKS_MAX = 20
+"""More chunks than this are written on the writer's thread."""
 
 
 class SqliteStreams:
@@ -42,7 +42,7 @@ class SqliteStreams:
             connection.executemany(_WRITE, rows)
 
         if rows:
-            await (self._writer.small(work) if len(rows) <= FEW else self._writer.large(work))
+            await (self._writer.small(work) if len(rows) <= SMALL_CHUNKS_MAX else self._writer.large(work))
 
     async def read(self, uid: RunUid, stream: str, *, after: int, limit: int) -> Sequence[Chunk]:
         def work(connection: apsw.Connection) -> list[Chunk]:

@@ -11,9 +11,9 @@ import msgspec
 
 from weft.core.ids import HostId, Millis, RunUid
 from weft.ports.store import OVER_STATUSES, Mail, QueueLimits, QueueRow, TaskOffer
-from weft.stores.queues import pick
+from weft.stores.queues import pick_tasks
 from weft.stores.sqlite.mail import deliver
-from weft.stores.sqlite.queues import note_handed_out, read_limits, read_queues, room_of, set_limits
+from weft.stores.sqlite.queues import read_limits, read_queues, read_room, record_handed_out, set_limits
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
@@ -30,9 +30,9 @@ _FREE = (
     f"AND EXISTS (SELECT 1 FROM runs WHERE runs.num = run AND status NOT IN ({_OVER})) ORDER BY num LIMIT ?"
 )
 _WAITING = "SELECT DISTINCT queue FROM tasks WHERE host IS NULL"
-_HELD = f"SELECT host, {_COLUMNS} FROM tasks WHERE host IN (SELECT value FROM json_each(?)) ORDER BY num LIMIT ?"
+_TAKEN_BY = f"SELECT host, {_COLUMNS} FROM tasks WHERE host IN (SELECT value FROM json_each(?)) ORDER BY num LIMIT ?"
 _OF_RUN = f"SELECT {_COLUMNS} FROM tasks WHERE run = (SELECT num FROM runs WHERE uid = ?) ORDER BY num"
-_MINE = "run = (SELECT num FROM runs WHERE uid = ?) AND task = ? AND attempt = ? AND delivery = ? AND host = ?"
+_TAKEN_TASK = "run = (SELECT num FROM runs WHERE uid = ?) AND task = ? AND attempt = ? AND delivery = ? AND host = ?"
 
 
 class SqliteTasks:
@@ -53,9 +53,9 @@ class SqliteTasks:
     ) -> Sequence[TaskOffer]:
         if queues is None:
             queues = self._reader.read(lambda connection: [name for (name,) in connection.execute(_WAITING)])
-        names_all = queues
-        wanted = (_json(names_all), _json(steps), now, limit)
-        # Workers poll often and mostly find nothing: polling needs no write transaction.
+        all_queues = queues
+        wanted = (_json(all_queues), _json(steps), now, limit)
+        # Workers poll often and mostly find nothing, so look first without a write transaction.
         if not self._reader.read(lambda connection: connection.execute(_FREE, wanted).fetchone()):
             return []
 
@@ -65,17 +65,20 @@ class SqliteTasks:
             def free(names: Sequence[str], most: int) -> Sequence[int]:
                 return [num for (num,) in connection.execute(_FREE, (_json(names), _json(steps), now, most))]
 
-            nums = pick(names_all, limits, limit, free, lambda queue, bound: room_of(connection, queue, bound, now))
+            def queue_room(queue: str, limits: QueueLimits) -> int:
+                return read_room(connection, queue, limits, now)
+
+            nums = pick_tasks(all_queues, limits, limit, free, queue_room)
             claim = f"UPDATE tasks SET host = ? WHERE num = ? RETURNING {_COLUMNS}"
             taken = [_offer(row) for num in sorted(nums) for row in connection.execute(claim, (host, num))]
-            note_handed_out(connection, limits, [offer.queue for offer in taken], now)
+            record_handed_out(connection, limits, [offer.queue for offer in taken], now)
             return taken
 
         return await self._writer.small(work)
 
-    async def held(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
+    async def taken_by(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
         def work(connection: apsw.Connection) -> list[tuple[HostId, TaskOffer]]:
-            rows = connection.execute(_HELD, (_json(hosts), limit))
+            rows = connection.execute(_TAKEN_BY, (_json(hosts), limit))
             return [(HostId(host), _offer(row)) for host, *row in rows]
 
         return self._reader.read(work)
@@ -85,7 +88,7 @@ class SqliteTasks:
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
         def work(connection: apsw.Connection) -> bool:
-            connection.execute(f"DELETE FROM tasks WHERE {_MINE}", _identity(task, host))
+            connection.execute(f"DELETE FROM tasks WHERE {_TAKEN_TASK}", _identity(task, host))
             if not connection.changes():
                 return False
             deliver(connection, report)

@@ -1,8 +1,8 @@
-"""The one connection that writes. Every write is a transaction that began IMMEDIATE; an error from it means *unknown*.
+"""Write to the file, on its one writing connection. An error from a transaction means that its outcome is *unknown*.
 
 Small transactions run on the caller's thread while commits are fast (docs/internals/engine.md#rule-17): switching to
-another thread and back costs a third of a commit. Everything else, and everything that meets another process's lock,
-runs on the writer's own thread. Only one side uses the connection at a time.
+another thread and back costs a third of a commit. Larger transactions, and those that must wait for the lock of another
+process, run on the writer's own thread. A lock makes sure that only one thread uses the connection at a time.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from weft.stores.sqlite.serial_thread import SerialThread
 T = TypeVar("T")
 Work = Callable[[apsw.Connection], T]
 
-PACE_S_MAX = 0.001
-"""When commits take longer than this, small ones move to the writer's thread."""
+COMMIT_S_MAX = 0.001
+"""While commits take longer than this on average, small transactions run on the writer's thread."""
 SAMPLE_S_MAX = 0.004
-"""One slow commit (a checkpoint, a busy disk) counts as at most this long."""
-PACE_SHARE = 1 / 8
+"""A single commit counts as at most this long, because a checkpoint or a busy disk may slow down just one."""
+SAMPLE_WEIGHT = 1 / 8
 
 
 class Writer:
@@ -40,8 +40,8 @@ class Writer:
         self.lock = threading.Lock()
         """Held while the connection is used."""
         self.numbers: dict[str, tuple[int, int]] = {}
-        """Row number and CRC-32 of the uid of runs, by uid. A plain dict, for speed. Guarded by the lock."""
-        self._pace_s = 0.0
+        """Row numbers of runs and checksums of their uids, by uid. Guarded by the lock."""
+        self._commit_s = 0.0
         self._busy_ms = BUSY_MS
 
     async def small(self, work: Work[T]) -> T:
@@ -58,7 +58,7 @@ class Writer:
 
     def try_acquire(self) -> bool:
         """Take the lock if commits are quick and it is free. The caller releases it."""
-        if self._pace_s >= PACE_S_MAX or not self.lock.acquire(blocking=False):
+        if self._commit_s >= COMMIT_S_MAX or not self.lock.acquire(blocking=False):
             return False
         if self._file.gone:
             self.lock.release()
@@ -68,9 +68,9 @@ class Writer:
         return True
 
     def run_text(self, text: str, values: Sequence[Any]) -> int:
-        """Run a transaction that is one text from BEGIN to COMMIT. Returns how many rows its last write changed.
+        """Run a transaction in one text, from BEGIN to COMMIT. Returns how many rows its last statement changed.
 
-        Returns 0 if another process is writing; then nothing was begun. The caller holds the lock.
+        Returns 0 if another process is writing and nothing was begun. The caller holds the lock.
         """
         began = time.perf_counter()
         try:
@@ -78,8 +78,8 @@ class Writer:
         except BaseException as error:
             if isinstance(error, apsw.BusyError) and not self._connection.in_transaction:
                 return 0
-            raise self._undone(error) from error
-        self._note(time.perf_counter() - began)
+            raise self._rolled_back(error) from error
+        self._record_duration(time.perf_counter() - began)
         self._file.check(self._connection)
         return self._connection.changes()
 
@@ -87,17 +87,18 @@ class Writer:
         """Run a transaction of any length."""
         return await self._thread.run(lambda: self._locked(self._transact, work))
 
-    async def look(self, work: Work[T]) -> T:
-        """Read from this connection, outside a transaction."""
+    async def read(self, work: Work[T]) -> T:
+        """Read from the writing connection, outside a transaction."""
         if self.lock.acquire(blocking=False):
             try:
                 self._file.check(self._connection)
-                return self._translated(work)
+                return self._with_translated_errors(work)
             finally:
                 self.lock.release()
-        return await self._thread.run(lambda: self._locked(self._translated, work))
+        return await self._thread.run(lambda: self._locked(self._with_translated_errors, work))
 
     def close(self) -> None:
+        """Finish the transactions in the queue and close the connection."""
         self._thread.stop()
         with self.lock:
             self._connection.close()
@@ -120,14 +121,14 @@ class Writer:
     def _timed(self, work: Work[T]) -> T:
         began = time.perf_counter()
         result = self._transact(work)
-        self._note(time.perf_counter() - began)
+        self._record_duration(time.perf_counter() - began)
         return result
 
-    def _note(self, took_s: float) -> None:
-        self._pace_s += (min(took_s, SAMPLE_S_MAX) - self._pace_s) * PACE_SHARE
+    def _record_duration(self, took_s: float) -> None:
+        self._commit_s += (min(took_s, SAMPLE_S_MAX) - self._commit_s) * SAMPLE_WEIGHT
 
     def _transact(self, work: Work[T]) -> T:
-        """Run one transaction. Raises apsw.BusyError only if nothing was begun."""
+        """Run one transaction. Raises ``apsw.BusyError`` only if nothing was begun."""
         connection = self._connection
         execute = connection.execute
         try:
@@ -140,23 +141,23 @@ class Writer:
             result = work(connection)
             execute("COMMIT")
         except BaseException as error:
-            raise self._undone(error) from error
-        # Before the commit is acknowledged: the file may have been deleted.
+            raise self._rolled_back(error) from error
+        # The file may have been deleted, so check it before the commit is acknowledged.
         self._file.check(self._connection)
         return result
 
-    def _undone(self, error: BaseException) -> BaseException:
+    def _rolled_back(self, error: BaseException) -> BaseException:
         """Roll back after an error, and return the error to raise."""
-        # Translated before the ROLLBACK, which overwrites the error number of the operating system.
+        # Translate the error before ROLLBACK, which overwrites the error number of the operating system.
         failure = translate_error(error, self._path, self._connection) if isinstance(error, apsw.Error) else error
-        # Some cached row numbers are from this transaction and now wrong. Drop them all.
+        # Drop all cached row numbers, because those from this transaction are wrong now.
         self.numbers.clear()
-        # After some errors SQLite has rolled back already.
+        # After some errors SQLite has already rolled back.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
         return failure
 
-    def _translated(self, work: Work[T]) -> T:
+    def _with_translated_errors(self, work: Work[T]) -> T:
         try:
             return work(self._connection)
         except apsw.Error as error:

@@ -1,4 +1,4 @@
-"""The heartbeat of stores that any thread may use."""
+"""The heartbeat sender of stores that any thread may use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weft.core.ids import HostId
 
 
 class SharedHeartbeatSender:
-    """Calls ``beat`` of the hosts."""
+    """Sends heartbeats through the store's own ``Hosts.beat``, without a separate connection."""
 
     def __init__(self, beat: Callable[[HostId], Awaitable[None]]) -> None:
         self._beat = beat
