@@ -139,7 +139,7 @@ def test_check_of_an_app_knows_its_steps_and_what_they_take(weft: Weft, folder: 
     assert "sorting  3 nodes  refused" in checked.out
     assert 'nodes.look.step: no step "loko" is registered.' in checked.out
     assert 'Did you mean "look"?' in checked.out
-    assert "nodes.doubt.with.m: doubt takes no m." in checked.out
+    assert "nodes.doubt.with.m: doubt has no parameter m." in checked.out
     assert "nodes.doubt.with: doubt needs n." in checked.out
 
 

@@ -229,7 +229,7 @@ def test_a_message_is_answered_once() -> None:
 
     answer, said = Desk(app).play(scene)
     assert answer == 1
-    assert "answered before" in said
+    assert "answered twice" in said
 
 
 def test_a_run_that_answers_a_plain_message_disturbs_nobody() -> None:

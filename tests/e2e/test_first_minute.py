@@ -257,7 +257,7 @@ def test_ctrl_c_in_a_step_lets_it_end_and_begins_no_other(
 
     assert rest == ""
     assert [stopping.rstrip(), *notices.splitlines()] == [
-        "weft: stopping as soon as the step under way has ended. Ctrl-C again: at once.",
+        "weft: stopping when the running step has ended. Press Ctrl-C again to stop at once.",
         "weft: count stopped at slow (1 step recorded in weft.db). Run this again and it goes on.",
     ]
     output, notices = program().communicate(timeout=120)
@@ -281,7 +281,7 @@ def test_the_same_program_twice_at_once_works_once(
     assert rest == "begin 2\n3\n"
     assert output == "3\n"
     assert (notices, more) == (
-        "weft: count runs in another process (0 steps recorded); its result is awaited here\n",
+        "weft: count runs in another process (0 steps recorded); waiting for its result\n",
         "",
     )
 

@@ -252,7 +252,7 @@ class Registered:
     def step_undo(self, step: str) -> UndoPlan | None:
         return UndoPlan("refund", ["result"]) if step == "charge" else None
 
-    def step_takes(self, step: str) -> list[str] | None:
+    def step_parameters(self, step: str) -> list[str] | None:
         return ["result"] if step == "give_back" else None
 
 

@@ -103,8 +103,8 @@ class AppCatalogue:
     def step_undo(self, step: str) -> UndoPlan | None:
         return self._registered.step_undo(step)
 
-    def step_takes(self, step: str) -> list[str] | None:
-        return self._registered.step_takes(step)
+    def step_parameters(self, step: str) -> list[str] | None:
+        return self._registered.step_parameters(step)
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> CorePlan:
         return self._registered.make_plan(goals, given)

@@ -11,10 +11,10 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw
 
-from weft.authoring import messages, structure
+from weft.authoring import control_flow, messages
 from weft.authoring.facts import Facts
 from weft.authoring.handles import ChildHandle
-from weft.authoring.messages import MISSING, Message, Wanted
+from weft.authoring.messages import MISSING, Message, MessageWait
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.authoring.question_options import OnTimeout, check_quorum, read_on_timeout
 from weft.authoring.results import Answer, Err, Ok, Turn, Winner
@@ -150,9 +150,9 @@ class Context:
         try:
             return Ok(await call)
         except Exception as error:
-            if structure.is_for_the_run(error):
+            if control_flow.concerns_run(error):
                 raise
-            return structure.err_of(error)
+            return control_flow.err_of(error)
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -217,19 +217,19 @@ class Context:
     ) -> Any:
         """Return the body of the next message of this name.
 
-        One that does not fit the type is refused and recorded, and the wait goes on. ``answer=True`` returns the
-        message itself, to be answered with ``await message.answer(value)``.
+        A message of the wrong type is refused and recorded, and the wait continues. ``answer=True`` returns the message
+        itself, to be answered with ``await message.answer(value)``.
         """
-        wanted = Wanted([check_name(name)], timeout=timeout, answer=answer)
-        found = await messages.receive(_scope(), wanted, Codec.of(type), default)
-        return found.body if isinstance(found, Message) and not answer else found
+        wait = MessageWait([check_name(name)], timeout=timeout, answer=answer)
+        received = await messages.receive(_scope(), wait, Codec.of(type), default)
+        return received.body if isinstance(received, Message) and not answer else received
 
     async def messages(self, *names: str, most: int = 1, timeout: Duration | None = None) -> list[Message[Any]]:
         """Return 1 to ``most`` messages with these names (none given: any) in order of arrival, or [] on timeout."""
         if most < 1:
             raise BadValue(f"messages(most={most}) must be at least 1.", code="value.bad_policy")
         place = "+".join(check_name(name) for name in names) if names else "messages"
-        return await messages.take(_scope(), place, Wanted(list(names), most, timeout, answer=True))
+        return await messages.receive_several(_scope(), place, MessageWait(list(names), most, timeout, answer=True))
 
     async def send(self, run_id: str, name: str, body: Any = None) -> None:
         """Send a message to another run, once. Raises NotFound, and RunFinished if that run is over."""
@@ -338,8 +338,8 @@ class Context:
         """Run calls at the same time and return all results. Failures are raised together when all have ended."""
         limit = duration_ms(timeout) if timeout is not None else 0
         if len(calls) == 1 and isinstance(calls[0], Mapping):
-            return await structure.join(name, calls[0], limit)
-        found = await structure.join(name, {str(i): call for i, call in enumerate(calls)}, limit)
+            return await control_flow.join(name, calls[0], limit)
+        found = await control_flow.join(name, {str(i): call for i, call in enumerate(calls)}, limit)
         return tuple(found.values())
 
     async def race(self, name: str, calls: Mapping[str, Call[T]], *, timeout: Duration | None = None) -> Winner[T]:
@@ -347,23 +347,23 @@ class Context:
 
         The others are cancelled. Branches should not share variables: losers leave no trace.
         """
-        return await structure.race(name, calls, duration_ms(timeout) if timeout is not None else 0)
+        return await control_flow.race(name, calls, duration_ms(timeout) if timeout is not None else 0)
 
     async def map(self, name: str, fn: Callable[[T], Call[R]], items: Iterable[T], *, width: int = 16) -> list[R]:
         """Call ``fn`` for each item, at most ``width`` at once, and return the results in the order of the items."""
-        return await structure.map_items(name, fn, items, width, raising=True)
+        return await control_flow.map_items(name, fn, items, width, raising=True)
 
     async def map_outcomes(
         self, name: str, fn: Callable[[T], Call[R]], items: Iterable[T], *, width: int = 16
     ) -> list[Ok[R] | Err]:
         """Apply a function to items like ``map``, but return failures in the list instead of raising them."""
-        return await structure.map_items(name, fn, items, width, raising=False)
+        return await control_flow.map_items(name, fn, items, width, raising=False)
 
     async def loop(
         self, name: str, body: Callable[[S], typing.Awaitable[Turn[S, R]]], *, state: S, keep: int = 20
     ) -> R:
         """Call ``body`` until it returns ``done``. Each state is recorded; old rounds leave the history."""
-        return await structure.loop(name, body, state, keep)  # type: ignore[no-any-return]
+        return await control_flow.loop(name, body, state, keep)  # type: ignore[no-any-return]
 
     # --- other runs -----------------------------------------------------------------------------------------------
 

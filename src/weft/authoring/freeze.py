@@ -1,9 +1,10 @@
-"""Writes a plan as a graph document with the same steps, so that its runs plan nothing. Pure.
+"""Freeze a plan: write it as a graph document with the same steps, so that its runs need no planning. Pure.
 
 A step becomes a node that waits for the nodes of its providers and takes its arguments from them. A predicate becomes a
-condition before the node, an `each` need a fan-out around it. What a graph cannot express (gates, the first of
-several providers, optional facts that may still come) is refused. Two things are looser than in the plan: types of
-outputs are not checked, and what a skipped goal would have given is null.
+condition before the node, and an ``each`` need becomes a fan-out around it. A plan that a graph cannot express is
+refused: for example one with gates, with several providers of which the first wins, or with optional facts that may
+still arrive. The graph is less strict than the plan in two ways: it does not check the types of outputs, and the facts
+of a goal that was skipped are null.
 """
 
 from __future__ import annotations
@@ -31,54 +32,54 @@ from weft.core.goal.types import is_array
 from weft.errors import BadPlan
 from weft.steps.definition import DEFINED
 
-Takes = Callable[[str], "list[str] | None"]
-"""The parameters of a registered step, if it is known."""
+StepParameters = Callable[[str], "list[str] | None"]
+"""Returns the parameters of a registered step; None if no step has this name."""
 
 ITEM = "each_item"
 _FIELD = re.compile(r"[\w-]{1,100}")
 
 
-def freeze(plan: GoalPlan, name: str, takes: Takes) -> dict[str, Any]:
+def freeze(plan: GoalPlan, name: str, step_parameters: StepParameters) -> dict[str, Any]:
     """Return the document of a graph that does what the plan does.
 
     Raises:
-        BadPlan: it could not start, or a graph cannot say it; the message names the step and why.
+        BadPlan: the plan is incomplete, or a graph cannot express it; the message names the step and the reason.
     """
     refuse_incomplete(plan)
-    return _Freezer(plan, name, takes).document()
+    return _Freezer(plan, name, step_parameters).document()
 
 
 class _Freezer:
-    def __init__(self, plan: GoalPlan, name: str, takes: Takes) -> None:
+    def __init__(self, plan: GoalPlan, name: str, step_parameters: StepParameters) -> None:
         self.plan = plan
         self.name = name
-        self.takes = takes
+        self.step_parameters = step_parameters
         self.nodes: dict[str, dict[str, Any]] = {}
         self.names: dict[str, str] = {}
-        """The node of each step."""
-        self.fanned: dict[str, list[str]] = {}
-        """Steps with work items: the facts whose elements stand in each entry."""
+        """The name of each step's node."""
+        self.fan_outs: dict[str, list[str]] = {}
+        """The steps with ``each`` needs, and the facts of these needs."""
 
     def document(self) -> dict[str, Any]:
         for step in self.plan.steps:
-            self.names[step] = self._unused(re.sub(r"[^\w-]", "_", step))
+            self.names[step] = self._unused_name(re.sub(r"[^\w-]", "_", step))
         for step, definition in self.plan.steps.items():
-            _refuse_unsayable(definition)
+            _refuse_inexpressible(definition)
             each = [fact for fact, need in sorted(definition.needs.items()) if need.each]
             if each:
-                self.fanned[step] = each
+                self.fan_outs[step] = each
         for step, definition in self.plan.steps.items():
-            self._place(step, definition)
-        self._lead()
+            self._add_nodes(step, definition)
+        self._add_edges()
         document: dict[str, Any] = {"weft": "graph/1", "name": self.name}
         if self.plan.given:
             document["input"] = {fact: self.plan.types.get(fact, "any") for fact in self.plan.given}
         return {**document, "nodes": self.nodes or {"done": {"pass": True}}, "output": self._output()}
 
-    def _unused(self, name: str) -> str:
+    def _unused_name(self, name: str) -> str:
         taken = {
             *self.names.values(),
-            *(f"{other}_{end}" for other in self.names.values() for end in ("if", "each", "all", "out", "asked")),
+            *(f"{other}_{suffix}" for other in self.names.values() for suffix in ("if", "each", "all", "out", "asked")),
         }
         while name in taken:
             name += "_"
@@ -87,205 +88,218 @@ class _Freezer:
     # --- values -------------------------------------------------------------------------------------------------
 
     def _value(self, step: str, fact: str, need: Need) -> str | None:
-        """Return the expression for a need; None if it is left out."""
+        """Return the expression for a need; None if the argument is omitted."""
         if need.role == "const":
             return _literal(need.value)
         providers = list(self.plan.facts[fact].providers) if fact in self.plan.facts else []
         given = [_path("input", fact)] if fact in self.plan.given else []
         if need.collect == "all":
-            return f"[{', '.join([*given, *(self._given_by(provider, fact) for provider in providers)])}]"
+            return f"[{', '.join([*given, *(self._provided(provider, fact) for provider in providers)])}]"
         if given:
             return given[0]
         if need.role == "optional":
             if providers:
-                raise _cannot(step, f"whether {fact} comes from {', '.join(providers)} in time is decided by the run")
+                names = ", ".join(providers)
+                raise _not_freezable(step, f"only the run can tell whether {names} will provide {fact} in time")
             return None if need.default is msgspec.UNSET else _literal(need.default)
         if len(providers) != 1:
-            raise _cannot(step, f"{', '.join(providers)} compete for {fact}, and a graph knows no first among them")
-        return self._given_by(providers[0], fact)
+            names = ", ".join(providers)
+            raise _not_freezable(step, f"{names} compete to provide {fact}, and a graph cannot wait for the first one")
+        return self._provided(providers[0], fact)
 
-    def _given_by(self, step: str, fact: str) -> str:
+    def _provided(self, step: str, fact: str) -> str:
+        """Return the expression for a fact that a step provides."""
         definition = self.plan.steps[step]
-        if step in self.fanned:
+        if step in self.fan_outs:
             entries = _path("state", f"{self.names[step]}_all")
             if len(definition.gives) == 1:
                 return entries
-            fields = ", ".join(f"{_literal(name)}: entry[{_literal(name)}]" for name in (*self.fanned[step], fact))
+            fields = ", ".join(f"{_literal(name)}: entry[{_literal(name)}]" for name in (*self.fan_outs[step], fact))
             return f"{entries}.map(entry, {{{fields}}})"
-        return _part(f"{_path('nodes', self.names[step])}.output", fact, definition)
+        return _fact_in_output(f"{_path('nodes', self.names[step])}.output", fact, definition)
 
     def _arguments(self, step: str, definition: StepDef) -> dict[str, str]:
-        """Return the expressions for the arguments of a step, by inner name; for work items those of one element."""
-        found: dict[str, str] = {}
+        """Return the expressions for the arguments of a step by parameter name. An ``each`` need is one element."""
+        arguments: dict[str, str] = {}
         for fact, need in sorted(definition.needs.items()):
             value = ITEM if need.each else self._value(step, fact, need)
             if value is not None:
-                found[inner_name(fact, need)] = value
-        return found
+                arguments[inner_name(fact, need)] = value
+        return arguments
 
     # --- nodes --------------------------------------------------------------------------------------------------
 
-    def _place(self, step: str, definition: StepDef) -> None:
+    def _add_nodes(self, step: str, definition: StepDef) -> None:
         name, arguments = self.names[step], self._arguments(step, definition)
         node = {**self._work(step, definition, arguments), **_policies(definition)}
-        each = self.fanned.get(step, [])
+        each = self.fan_outs.get(step, [])
         condition = _condition(definition, arguments)
-        apart = (
+        # A predicate that reads the element is checked once per element, inside the fan-out.
+        per_element = (
             bool(each)
             and condition is not None
-            and inner_name(each[0], definition.needs[each[0]]) in _words(definition)
+            and inner_name(each[0], definition.needs[each[0]]) in _predicate_names(definition)
         )
         if each:
             source = self._value(step, each[0], definition.needs[each[0]])
-            to = f"{name}_if" if apart else name
+            to = f"{name}_if" if per_element else name
             fan_out = {"for_each": f"${{{source}}}", "as": ITEM, "width": definition.width, "to": to}
             self.nodes[f"{name}_each"] = {"pass": True, "next": [fan_out]}
             node["save"] = {f"branch.{each[0]}": f"${{{ITEM}}}"}
             node["save"] |= {
-                f"branch.{fact}": f"${{{_part('output', fact, definition)}}}" for fact in sorted(definition.gives)
+                f"branch.{fact}": f"${{{_fact_in_output('output', fact, definition)}}}"
+                for fact in sorted(definition.gives)
             }
             node["next"] = f"{name}_all"
         elif step in self.plan.goals:
-            # The output is made from the state of the run: by then no token has seen a node.
+            # The output of the run is computed from its state, because ``nodes`` cannot be read at the end.
             node["save"] = {f"state.{name}_out": "${output}"}
         if condition is not None:
-            to = name if apart or not each else f"{name}_each"
-            gate = {"pass": True, "on_no_match": "end", "next": [{"when": condition, "to": to}]}
-            if step in self.plan.goals and not apart:
-                # A step whose predicate said no is skipped, which is an answer; one that never got there has failed.
-                gate["save"] = {f"state.{name}_asked": True}
-            self.nodes[f"{name}_if"] = gate
+            to = name if per_element or not each else f"{name}_each"
+            check = {"pass": True, "on_no_match": "end", "next": [{"when": condition, "to": to}]}
+            if step in self.plan.goals and not per_element:
+                # A goal whose predicate was false is skipped and gives null; a goal that was never reached has failed.
+                check["save"] = {f"state.{name}_asked": True}
+            self.nodes[f"{name}_if"] = check
         self.nodes[name] = node
         if each:
             merge = {"from": "*", "how": "append", "into": f"state.{name}_all"}
             self.nodes[f"{name}_all"] = {"join": "all", "of": f"{name}_each", "merge": merge}
 
     def _work(self, step: str, definition: StepDef, arguments: dict[str, str]) -> dict[str, Any]:
-        filled = {name: f"${{{value}}}" for name, value in arguments.items()}
+        templates = {name: f"${{{value}}}" for name, value in arguments.items()}
         match definition.way:
             case StepWay(step=registered):
-                whole = self.takes(registered) == ["input"]
-                return {"step": registered, "with": filled.get("input", {}) if whole else filled}
+                whole = self.step_parameters(registered) == ["input"]
+                return {"step": registered, "with": templates.get("input", {}) if whole else templates}
             case HttpWay(answer="later"):
-                raise _cannot(step, "its answer comes later, and a node of a graph answers when it is done")
+                raise _not_freezable(step, "its answer comes later by webhook, and a graph cannot wait for that")
             case HttpWay() | ScriptWay():
-                return {"step": DEFINED, "with": {"definition": _encoded(definition), "arguments": filled}}
+                return {"step": DEFINED, "with": {"definition": _encoded(definition), "arguments": templates}}
             case WorkflowWay(workflow=workflow, version=version):
                 call: Any = {"name": workflow, "version": version} if version else workflow
-                return {"workflow": call, "with": filled}
+                return {"workflow": call, "with": templates}
             case AskWay() as ask:
                 if "${" in ask.title:
-                    raise _cannot(step, "its title is filled with names that only the step knows")
-                return {"ask": {**_question(ask, definition.policy.timeout_ms), "about": filled}}
-        raise _cannot(step, "it plans goals of its own while it runs")
+                    raise _not_freezable(step, "the title of its question is a template that reads the step's needs")
+                return {"ask": {**_question(ask, definition.policy.timeout_ms), "about": templates}}
+        raise _not_freezable(step, "it plans goals of its own while it runs")
 
-    def _lead(self) -> None:
-        """Add edges from the providers of each step to the node where it begins."""
-        ways: dict[str, list[str]] = {}
+    def _add_edges(self) -> None:
+        """Add edges from the providers of each step to its first node."""
+        edges: dict[str, list[str]] = {}
         for step, definition in self.plan.steps.items():
             sources = self._sources(definition)
-            begins = self._begins(step)
+            first = self._first_node(step)
             for source in sources:
-                ways.setdefault(self._ends(source), []).append(begins)
+                edges.setdefault(self._last_node(source), []).append(first)
             if len(sources) > 1:
-                self.nodes[begins]["join"] = "edges"
-            if sources and begins != self.names[step]:
-                self.nodes[begins]["with"] = {"facts": self._all_there(definition)}
-        for source, targets in ways.items():
+                self.nodes[first]["join"] = "edges"
+            if sources and first != self.names[step]:
+                self.nodes[first]["with"] = {"facts": self._all_facts(definition)}
+        for source, targets in edges.items():
             self.nodes[source]["next"] = [{"to": targets if len(targets) > 1 else targets[0]}]
 
-    def _all_there(self, definition: StepDef) -> str:
-        """Add a node that fails if a provider was skipped: then the step has failed, whatever its predicate says."""
-        given = [
-            self._given_by(provider, fact)
+    def _all_facts(self, definition: StepDef) -> str:
+        """Return an expression that reads all facts of a step, and fails if a provider was skipped.
+
+        The step fails then, even if its predicate is false.
+        """
+        provided = [
+            self._provided(provider, fact)
             for fact, need in sorted(definition.needs.items())
             if need.role != "const" and fact in self.plan.facts
             if not (need.collect == "first" and fact in self.plan.given)
             for provider in self.plan.facts[fact].providers
         ]
-        return f"${{size([{', '.join(given)}])}}"
+        return f"${{size([{', '.join(provided)}])}}"
 
     def _sources(self, definition: StepDef) -> list[str]:
-        found: dict[str, None] = {}
+        providers: dict[str, None] = {}
         for fact, need in sorted(definition.needs.items()):
             use = self.plan.facts.get(fact)
             if need.role == "const" or use is None or (need.collect == "first" and fact in self.plan.given):
                 continue
-            found |= dict.fromkeys(use.providers)
-        return list(found)
+            providers |= dict.fromkeys(use.providers)
+        return list(providers)
 
-    def _begins(self, step: str) -> str:
+    def _first_node(self, step: str) -> str:
         name = self.names[step]
-        if step in self.fanned:
-            before = self.nodes.get(f"{name}_if")
-            return f"{name}_if" if before is not None and before["next"][0]["to"] == f"{name}_each" else f"{name}_each"
+        if step in self.fan_outs:
+            check = self.nodes.get(f"{name}_if")
+            return f"{name}_if" if check is not None and check["next"][0]["to"] == f"{name}_each" else f"{name}_each"
         return f"{name}_if" if f"{name}_if" in self.nodes else name
 
-    def _ends(self, step: str) -> str:
-        return f"{self.names[step]}_all" if step in self.fanned else self.names[step]
+    def _last_node(self, step: str) -> str:
+        return f"{self.names[step]}_all" if step in self.fan_outs else self.names[step]
 
     def _output(self) -> dict[str, str]:
-        found: dict[str, str] = {}
+        output: dict[str, str] = {}
         for goal in self.plan.goals:
             if goal not in self.plan.steps:
                 for fact in self.plan.excluded[goal].by:
-                    found.setdefault(fact, f"${{{_path('input', fact)}}}")
+                    output.setdefault(fact, f"${{{_path('input', fact)}}}")
                 continue
             definition = self.plan.steps[goal]
-            # A goal without ``gives`` gives what it returns, under its own name.
-            for fact in sorted(definition.gives) or ([] if goal in self.fanned else [goal]):
-                end = "all" if goal in self.fanned else "out"
-                field = f"{self.names[goal]}_{end}"
+            # The result of a goal without ``gives`` is a fact with the name of the goal.
+            for fact in sorted(definition.gives) or ([] if goal in self.fan_outs else [goal]):
+                suffix = "all" if goal in self.fan_outs else "out"
+                field = f"{self.names[goal]}_{suffix}"
                 value = _path("state", field)
-                if definition.gives:
-                    value = self._given_by(goal, fact) if goal in self.fanned else _part(value, fact, definition)
+                if definition.gives and goal in self.fan_outs:
+                    value = self._provided(goal, fact)
+                elif definition.gives:
+                    value = _fact_in_output(value, fact, definition)
                 asked = f"{self.names[goal]}_asked"
                 if "save" in self.nodes.get(f"{self.names[goal]}_if", {}):
-                    there = f"{_literal(field)} in state || !({_literal(asked)} in state)"
-                    value = f"{there} ? {value} : null"
-                found.setdefault(fact, f"${{{value}}}")
-        return found
+                    performed_or_failed = f"{_literal(field)} in state || !({_literal(asked)} in state)"
+                    value = f"{performed_or_failed} ? {value} : null"
+                output.setdefault(fact, f"${{{value}}}")
+        return output
 
 
-# --- what a graph cannot say -------------------------------------------------------------------------------------
+# --- what a graph cannot express ---------------------------------------------------------------------------------
 
 
-def _cannot(step: str, why: str) -> BadPlan:
+def _not_freezable(step: str, why: str) -> BadPlan:
     return BadPlan(
         f"{step} cannot be frozen: {why}.",
-        hint="Run the goal itself, or give the fact at the start.",
+        hint="Run the goal itself, or pass the fact in at the start.",
         code="goal.not_freezable",
         step=step,
     )
 
 
-def _refuse_unsayable(definition: StepDef) -> None:
+def _refuse_inexpressible(definition: StepDef) -> None:
     step = definition.id
     for fact, need in definition.needs.items():
         if need.meta or need.mapping is not None:
-            raise _cannot(step, f"{fact} is made when the step starts")
+            raise _not_freezable(step, f"its argument {fact} is computed when the step starts")
         if need.is_gate:
-            raise _cannot(step, f"{fact} is a gate, which a graph does not wait for")
+            raise _not_freezable(step, f"{fact} is a gate, and a graph cannot wait for a gate")
         if need.collect not in ("first", "all"):
-            raise _cannot(step, f"it takes the {need.collect} of {fact}, whoever fails")
+            raise _not_freezable(
+                step, f'it collects {fact} with "{need.collect}", and a graph can only use first or all'
+            )
         if need.each and not _FIELD.fullmatch(fact):
-            raise _cannot(step, f"{fact} cannot name a field of a branch")
+            raise _not_freezable(step, f'"{fact}" cannot be the name of a field of a branch')
         if need.each and not is_array(need.type) and not need.is_list:
-            raise _cannot(step, f"{fact} is taken apart only if it is an array; declare it as one")
+            raise _not_freezable(step, f"it runs once per element of {fact}, which must be declared as an array")
     if sum(need.each for need in definition.needs.values()) > 1:
-        raise _cannot(step, "it multiplies several arrays")
+        raise _not_freezable(step, "it combines the elements of several arrays")
     for fact, give in definition.gives.items():
         if give.mapping is not None:
-            raise _cannot(step, f"{fact} is made by a mapping")
+            raise _not_freezable(step, f"its output {fact} is computed by a mapping")
         if not _FIELD.fullmatch(fact):
-            raise _cannot(step, f"{fact} cannot name a field of a branch")
+            raise _not_freezable(step, f'"{fact}" cannot be the name of a field of a branch')
     if definition.undo is not None and isinstance(definition.way, HttpWay | ScriptWay):
-        raise _cannot(step, "its undo is given what only a goal run keeps")
+        raise _not_freezable(step, "its undo needs the input and output of the step, which only a goal run keeps")
     if definition.when is not None and definition.when.lang != "cel":
-        raise _cannot(step, f"its predicate is {definition.when.lang.capitalize()}, and conditions of graphs are CEL")
+        language = definition.when.lang.capitalize()
+        raise _not_freezable(step, f"its predicate is written in {language}, and conditions of graphs must be CEL")
 
 
-# --- words of documents ------------------------------------------------------------------------------------------
+# --- parts of the document ---------------------------------------------------------------------------------------
 
 
 def _path(root: str, name: str) -> str:
@@ -294,7 +308,7 @@ def _path(root: str, name: str) -> str:
 
 def _literal(value: Any) -> str:
     """Write a JSON value as CEL."""
-    # A brace after a dollar would begin an expression of the template around it.
+    # The text ``${`` would begin an expression in the surrounding template.
     return json.dumps(value, ensure_ascii=False).replace("${", "\\u0024{")
 
 
@@ -302,30 +316,30 @@ def _encoded(definition: StepDef) -> str:
     return msgspec.json.encode(definition).decode().replace("${", "\\u0024{")
 
 
-def _part(output: str, fact: str, definition: StepDef) -> str:
-    """Return where one of a step's facts is in what the step returned."""
+def _fact_in_output(output: str, fact: str, definition: StepDef) -> str:
+    """Return the expression that reads a fact from the output of its step."""
     give = definition.gives[fact]
     return output if give.whole else f"{output}[{_literal(give_key(fact, give))}]"
 
 
-def _words(definition: StepDef) -> set[str]:
+def _predicate_names(definition: StepDef) -> set[str]:
     assert definition.when is not None
     return set(re.findall(r"[A-Za-z_]\w*", definition.when.source))
 
 
 def _condition(definition: StepDef, arguments: dict[str, str]) -> str | None:
-    """Write a predicate over a step's own names, each bound to what the graph has for it."""
+    """Return the predicate of a step as a condition, with the step's parameter names bound to graph expressions."""
     if definition.when is None:
         return None
     condition = definition.when.source
     names = [inner_name(fact, need) for fact, need in definition.needs.items()]
-    for name in sorted(set(names) & _words(definition), reverse=True):
+    for name in sorted(set(names) & _predicate_names(definition), reverse=True):
         condition = f"[{arguments.get(name, 'null')}].all({name}, {condition})"
     return condition
 
 
 def _question(ask: AskWay, timeout_ms: int) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "title": ask.title,
         "form": ask.form,
         "of": ask.of,
@@ -335,23 +349,23 @@ def _question(ask: AskWay, timeout_ms: int) -> dict[str, Any]:
         "remind": f"{ask.remind_ms}ms" if ask.remind_ms else None,
         "timeout": f"{timeout_ms}ms" if timeout_ms else None,
     }
-    return {key: value for key, value in said.items() if value not in (None, [], False, "any", "fail")}
+    return {key: value for key, value in fields.items() if value not in (None, [], False, "any", "fail")}
 
 
 def _policies(definition: StepDef) -> dict[str, Any]:
     policy = definition.policy
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     if isinstance(definition.way, AskWay):
-        return found
+        return fields
     if not isinstance(definition.way, WorkflowWay):
-        found["retry"] = {
+        fields["retry"] = {
             "attempts": policy.attempts_max,
             "backoff": policy.backoff,
             "delay": f"{policy.delay_ms}ms",
             "max_delay": f"{policy.delay_ms_max}ms",
         }
     if policy.timeout_ms:
-        found["timeout"] = f"{policy.timeout_ms}ms"
+        fields["timeout"] = f"{policy.timeout_ms}ms"
     if policy.queue != "default":
-        found["queue"] = policy.queue
-    return found
+        fields["queue"] = policy.queue
+    return fields

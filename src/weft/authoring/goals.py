@@ -1,4 +1,4 @@
-"""Goals: say what you want and what you have; the plan is made from the steps that are registered."""
+"""Goals: the user names the wanted results and the given facts, and Weft plans with the registered steps."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ GoalName = "str | Step[..., Any] | Runnable[Any]"
 
 
 class Plan:
-    """The plan for some goals. Printed, it is a tree with reasons; a start makes the same plan."""
+    """The plan for some goals. ``print(plan)`` shows a tree with reasons. Starting the goals makes the same plan."""
 
     def __init__(self, plan: planning.GoalPlan, group: RunnableGroup) -> None:
         self.plan = plan
@@ -33,43 +33,43 @@ class Plan:
 
     @property
     def steps(self) -> list[str]:
-        """The steps that may run."""
+        """The steps of the plan. A run performs those that turn out to be needed."""
         return list(self.plan.steps)
 
     @property
     def required(self) -> list[str]:
-        """Facts that a start needs and that are not given."""
+        """The facts that must be given at the start and are not."""
         return list(self.plan.required)
 
     @property
     def conditional(self) -> list[str]:
-        """Facts that are missing only if a gate opens."""
+        """The facts that are missing only if a gate opens."""
         return list(self.plan.conditional)
 
     @property
     def missing(self) -> dict[str, list[str]]:
-        """Facts that no step gives, and the steps that need them."""
+        """The facts that no step provides, each with the steps that need it."""
         return {name: list(steps) for name, steps in self.plan.missing.items()}
 
     @property
     def excluded(self) -> dict[str, planning.Excluded]:
-        """Steps that were considered and left out: blocked, missing or satisfied, and by what."""
+        """The steps that are not part of the plan: whether each is blocked, missing or satisfied, and by what."""
         return dict(self.plan.excluded)
 
     @property
     def facts(self) -> dict[str, planning.FactUse]:
-        """Who gives each fact, and who reads it."""
+        """The steps that provide each fact, and the steps that read it."""
         return dict(self.plan.facts)
 
     def freeze(self, name: str) -> Graph:
         """Turn the plan into a graph that does the same without planning: ``app.graph(plan.freeze(name))``.
 
         Raises:
-            BadPlan: it could not start, or a graph cannot express it; the message names the step and why.
+            BadPlan: the plan is incomplete, or a graph cannot express it; the message names the step and the reason.
         """
-        from weft.authoring.freeze import freeze  # noqa: PLC0415 - seldom asked for, and heavy
+        from weft.authoring.freeze import freeze  # noqa: PLC0415 - rarely used, and slow to import
 
-        return Graph.of(freeze(self.plan, name, self._group.root().step_takes))
+        return Graph.of(freeze(self.plan, name, self._group.root().step_parameters))
 
     def __str__(self) -> str:
         return render(self.plan)
@@ -87,7 +87,7 @@ class Goal(Runnable[Facts]):
 
     @property
     def version(self) -> str:
-        """Always the same: a run holds its plan, so there is nothing to pin."""
+        """Always "1": every run records its plan, so a goal needs no versions."""
         return "1"
 
     @property
@@ -108,7 +108,7 @@ class Goal(Runnable[Facts]):
 
 
 class _FactsCodec(Codec[Facts]):
-    """Reads the result of a goal run as facts."""
+    """The codec that reads the result of a goal run as ``Facts``."""
 
     def __init__(self) -> None:
         super().__init__(Any)
@@ -127,7 +127,7 @@ FACTS: Codec[Facts] = _FactsCodec()
 
 
 def goal_names(goals: Iterable[Any]) -> tuple[str, ...]:
-    """Return the names that the catalogue has for goals. Raises BadPlan."""
+    """Return the catalogue names of goals, which are names, steps or workflows. Raises BadPlan."""
     names = []
     for goal in goals:
         if isinstance(goal, str):

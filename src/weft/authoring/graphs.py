@@ -71,10 +71,10 @@ class Graph(Runnable[dict[str, Any]]):
         *,
         beside: str | None = None,
     ) -> Graph:
-        """Read a graph from a dict or a file. A file is looked for here, then next to the file `beside`.
+        """Read a graph from a dict or a file. A file is looked for here, then next to the file ``beside``.
 
         Raises:
-            BadGraph: the document does not hold together; `context["findings"]` has all that is wrong with it.
+            BadGraph: the document does not hold together; ``context["findings"]`` has all that is wrong with it.
             NotFound: there is no such file.
         """
         if isinstance(source, Graph):
@@ -89,7 +89,7 @@ class Graph(Runnable[dict[str, Any]]):
         """Compile the graph as it is now.
 
         Raises:
-            BadGraph: it does not hold together; `context["findings"]` has all that is wrong with it.
+            BadGraph: it does not hold together; ``context["findings"]`` has all that is wrong with it.
         """
         from weft.graphs.load import load_graph  # noqa: PLC0415 - only those who have graphs pay for their language
 

@@ -1,4 +1,4 @@
-"""Messages in a workflow: take them, answer them, send them to other runs."""
+"""Messages in a workflow: receive and answer them, and send them to other runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T", default=Any)
 MISSING: Any = object()
 
 
-class _Arrived(msgspec.Struct):
+class _ReceivedMessage(msgspec.Struct):
     n: int
     id: str
     name: str
@@ -37,7 +37,7 @@ class _Arrived(msgspec.Struct):
     sender: str = ""
 
 
-_arrived = msgspec.json.Decoder(list[_Arrived]).decode
+_decode_messages = msgspec.json.Decoder(list[_ReceivedMessage]).decode
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Message(Generic[T]):
                 hint="Answer it in the workflow's own code.",
             )
         if self._answers:
-            raise UsageError(f'The message "{self.name}" was answered before.', hint="A message has one answer.")
+            raise UsageError(f'The message "{self.name}" was answered twice.', hint="Answer each message once.")
         self._answers.append(None)
         place = f"answer {self.name}"
         n, entry = scope.driver.find(scope, place, "answer")
@@ -69,8 +69,8 @@ class Message(Generic[T]):
             scope.driver.ask(c.AnswerMessage(scope.prefix, place, n, self.id, raw))
 
 
-class Wanted(msgspec.Struct, frozen=True):
-    """The messages that a wait accepts, and how long it lasts."""
+class MessageWait(msgspec.Struct, frozen=True):
+    """A wait for messages: their names, their maximum number, the timeout, and whether the workflow answers them."""
 
     names: list[str]
     most: int = 1
@@ -78,54 +78,54 @@ class Wanted(msgspec.Struct, frozen=True):
     answer: bool = False
 
 
-async def receive(scope: CodeScope, wanted: Wanted, codec: Codec[T], default: Any) -> Message[T] | Any:
-    """Return the next message that fits. One that does not is refused and recorded, and the wait goes on."""
-    (name,) = wanted.names
+async def receive(scope: CodeScope, wait: MessageWait, codec: Codec[T], default: Any) -> Message[T] | Any:
+    """Return the next message of the right type. A message of another type is refused, and the wait continues."""
+    (name,) = wait.names
     driver = scope.driver
     due = 0
     tries = 0
     while True:
         place = name if not tries else f"{name}!{tries}"
-        entry, due = await _wait(scope, place, wanted, due)
+        entry, due = await _wait_for_messages(scope, place, wait, due)
         if entry.failure is not None:
             if default is not MISSING:
                 return default
             raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
-        found = _arrived(await driver.value(entry.output))[0]
+        message = _decode_messages(await driver.value(entry.output))[0]
         try:
-            body = codec.decode(await driver.value(found.body), what=f'the message "{name}" has')
-        except BadValue as wrong:
+            body = codec.decode(await driver.value(message.body), what=f'the message "{name}" has')
+        except BadValue as error:
             tries += 1
             if not entry.round:
-                driver.outside.issue(c.RefuseMessage(entry.id, found.id, wrong.message))
+                driver.outside.issue(c.RefuseMessage(entry.id, message.id, error.message))
         else:
-            return Message(found.id, found.name, body, _time(found.at))
+            return Message(message.id, message.name, body, _time(message.at))
 
 
-async def take(scope: CodeScope, place: str, wanted: Wanted) -> list[Message[Any]]:
-    """Return messages in order of arrival; none when the time is up."""
-    entry, _ = await _wait(scope, place, wanted, 0)
+async def receive_several(scope: CodeScope, place: str, wait: MessageWait) -> list[Message[Any]]:
+    """Return messages in order of arrival, or an empty list after the timeout."""
+    entry, _ = await _wait_for_messages(scope, place, wait, 0)
     if entry.failure is not None:
         return []
     driver = scope.driver
-    found = _arrived(await driver.value(entry.output))
-    return [Message(m.id, m.name, values.decode(await driver.value(m.body)), _time(m.at)) for m in found]
+    received = _decode_messages(await driver.value(entry.output))
+    return [Message(m.id, m.name, values.decode(await driver.value(m.body)), _time(m.at)) for m in received]
 
 
-async def _wait(scope: CodeScope, place: str, wanted: Wanted, due: int) -> tuple[Entry, int]:
+async def _wait_for_messages(scope: CodeScope, place: str, wait: MessageWait, due: int) -> tuple[Entry, int]:
     driver = scope.driver
     n, entry = driver.find(scope, place, "receive")
     if entry is None:
-        if wanted.timeout is not None and not due:
-            due = driver.outside.now() + duration_ms(wanted.timeout)
-        ask = c.AwaitMessages(scope.prefix, place, n, wanted.names, wanted.most, due, wanted.answer)
+        if wait.timeout is not None and not due:
+            due = driver.outside.now() + duration_ms(wait.timeout)
+        ask = c.AwaitMessages(scope.prefix, place, n, wait.names, wait.most, due, wait.answer)
         entry = driver.ask(ask)
     await driver.outcome(entry)
     return entry, entry.due
 
 
 class Refusal(msgspec.Struct):
-    """Why a run did not take a message."""
+    """Why a run did not accept a message."""
 
     code: str
     message: str
@@ -137,7 +137,7 @@ class Refusal(msgspec.Struct):
 
 
 async def send(service: RunService, sender: str, to: str, message: tuple[str, Any]) -> Refusal | None:
-    """Send a message to another run of the same tenant exactly once: the body of a step."""
+    """Send a message to another run of the same tenant exactly once. This is the body of a step."""
     name, body = message
     prefix = tenant_prefix(sender)
     target = RunId(to if to.startswith(prefix) else f"{prefix}{to}")

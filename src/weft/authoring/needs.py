@@ -1,4 +1,4 @@
-"""Annotations with which a step declares the facts that it needs."""
+"""The annotations with which a step declares the facts that it needs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ When = str | Script
 class Fact:
     """The fact that a parameter reads, and which of its values: ``Annotated[str, weft.Fact("email", collect="last")]``.
 
-    ``deadline`` (a duration, or "wait") is how long an optional one is waited for once the step could start.
+    ``deadline`` (a duration, or "wait") is how long a step that could start waits for an optional fact.
     """
 
     name: str | None = None
@@ -28,7 +28,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """One work item per element of a fact: ``Annotated[str, weft.Each("users")]``. Several of them multiply."""
+    """One work item per element of a fact: ``Annotated[str, weft.Each("users")]``. Several of them are combined."""
 
     name: str
 

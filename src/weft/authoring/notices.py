@@ -1,6 +1,6 @@
-"""Messages of ``app.run`` on the terminal.
+"""The messages that ``app.run`` prints for the user.
 
-That a run goes on, that it is finished already, where it stands after Ctrl-C.
+They say that a run continues, that it finished earlier, and where it stands after Ctrl-C.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from weft.runtime.finished import ago
 from weft.runtime.local import LocalHost
 from weft.runtime.service import RunService
 
-_UNNAMED = "It has no id of yours: the next run is a new one, and this one goes on beside it. Give app.run an id=."
+_UNNAMED = "You gave it no id, so running this again starts a new run beside it. Pass id= to app.run."
 
 
 class Notices:
     """The messages of one ``app.run``."""
 
     def __init__(self, url: str, *, named: bool) -> None:
-        """``named``: the user chose the id, so that running again finds this very run."""
+        """``named`` means that the user chose the id, so that running the program again continues this run."""
         self._named = named
         self._place = url.removeprefix("sqlite:///")
         self._last = ""
 
     def say(self, text: str) -> None:
-        print(f"weft: {visible_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - it speaks to the person at the terminal
+        print(f"weft: {visible_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for the user at the terminal
 
     async def begin(self, service: RunService, local: LocalHost, run_id: str, *, created: bool) -> None:
-        """Say that a run was there before, and what of it is not repeated."""
+        """Say that the run was started earlier, and what is not repeated. Prints nothing for a new run."""
         if created:
             return
         row = await service.row(RunId(run_id))
@@ -48,16 +48,16 @@ class Notices:
             self.say(f"{run_id} {row.status} {when}; this is its recorded result. New run: another id.")
             return
         if row.status == "held" and not await service.store.log.inbox(row.uid):
-            return  # it is held for a person; that is raised
+            return  # ``until_over`` raises the reason why the run is held
         taken_up = await service.take_up(row) is not None
         state = local.runs.state_of(row.uid) or await service.reader.state(row)
         if not taken_up and row.owner is not None and row.owner != local.id:
-            self.say(f"{run_id} runs in another process ({_steps(state)} recorded); its result is awaited here")
+            self.say(f"{run_id} runs in another process ({_steps(state)} recorded); waiting for its result")
             return
         if not row.seq:
             later = row.wake_at is not None and row.wake_at > service.clock.now_ms()
             due = f"starts at {_moment(row.wake_at)}" if later else "begins now"
-            self.say(f"{run_id} was started before and is pending; it {due}")
+            self.say(f"{run_id} was started earlier and is pending; it {due}")
             return
         again = local.loader.performed_again(row.uid)
         note = f"; {', '.join(again)} had no result, so it is performed again" if again else ""
@@ -66,7 +66,7 @@ class Notices:
         self.say(f"{run_id} goes on: {_steps(state)} recorded, not repeated{note}")
 
     async def until_over(self, service: RunService, local: LocalHost, uid: RunUid) -> None:
-        """Wait for the end; a run that stops for a person is raised, because the person sits here."""
+        """Wait for the end of the run. If the run is held for a person, raise the reason."""
         stopped = asyncio.Event()
         unwatch = local.commits.watch(
             lambda changed, _, status: stopped.set() if changed == uid and status == "held" else None
@@ -76,7 +76,7 @@ class Notices:
             held = asyncio.ensure_future(stopped.wait())
             row = await service.store.directory.row(uid)
             if row is not None and row.status == "held" and not await service.store.log.inbox(uid):
-                stopped.set()  # if it has mail, such as a resume, its next commit tells whether it is still held
+                stopped.set()  # with mail, such as a resume, the next commit of the run shows whether it is still held
             try:
                 await asyncio.wait({ended, held}, return_when=asyncio.FIRST_COMPLETED)
             finally:
@@ -89,7 +89,7 @@ class Notices:
         await self._say_not_undone(service, uid)
 
     async def _say_not_undone(self, service: RunService, uid: RunUid) -> None:
-        """Say what was left because its undo failed: the result and the error of the run do not."""
+        """Say which steps could not be undone. Neither the result nor the error of the run names them."""
         row = await service.store.directory.row(uid)
         if row is None or row.ended_at is None:
             return
@@ -110,11 +110,11 @@ class Notices:
     async def stop(
         self, service: RunService, local: LocalHost, run_id: str, stop_host: Callable[[], Awaitable[None]]
     ) -> None:
-        """Stop after Ctrl-C: what is being performed may end, nothing new begins; then say where the run stands."""
+        """Stop after Ctrl-C: running steps may finish, and no new ones start. Then say where the run stands."""
         row = await service.row(RunId(run_id))
         self._last = await self._standing(service, row)
         if local.worker.is_busy(row.uid):
-            self.say("stopping as soon as the step under way has ended. Ctrl-C again: at once.")
+            self.say("stopping when the running step has ended. Press Ctrl-C again to stop at once.")
         await stop_host()
         self._last = await self._standing(service, await service.row(RunId(run_id)))
 
@@ -143,7 +143,7 @@ def _where(state: State) -> str:
         return "waits for an answer"
     if state.waits:
         return "waits for a message"
-    return "is under way"
+    return "is running"
 
 
 def _moment(ms: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The policies of a step: reads what users write into what the log records."""
+"""Turn the policies that users write for a step into the form that the log records."""
 
 from __future__ import annotations
 
@@ -23,40 +23,40 @@ EFFECTS = ("pure", "idempotent", "irreversible")
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How a failed step is tried again: at most ``attempts`` times in all."""
+    """How a failed step is retried. ``attempts`` counts the first attempt, too."""
 
     attempts: int = 4
     backoff: Backoff = "exponential"
     delay: Duration = "200ms"
     max_delay: Duration | None = None
-    """The longest pause; None: 30 s, or ``delay`` if that is longer."""
+    """The longest delay between attempts. The default is 30 seconds, or ``delay`` if that is longer."""
 
 
 def bad_policy(name: str, value: object, wanted: str, example: str) -> BadValue:
-    """Return the error of a policy that is refused where it is declared."""
+    """Return the error for an invalid value of a policy."""
     return BadValue(f"{name}={value!r} is not {wanted}.", hint=f"Write {example}.", code="value.bad_policy")
 
 
 def _retry(retries: object) -> Retry:
-    """Check how a step is retried. Raises BadValue."""
+    """Return the retry policy for ``retries=``: a ``Retry``, or a number of retries. Raises BadValue."""
     retry = retries if isinstance(retries, Retry) else None
     attempts = retry.attempts if retry is not None else retries + 1 if isinstance(retries, int) else None
-    whole = isinstance(attempts, int) and not isinstance(retries, bool) and not isinstance(attempts, bool)
-    if not whole or not 1 <= attempts <= ATTEMPTS_MAX:  # type: ignore[operator]  # it is whole
+    is_integer = isinstance(attempts, int) and not isinstance(retries, bool) and not isinstance(attempts, bool)
+    if not is_integer or not 1 <= attempts <= ATTEMPTS_MAX:  # type: ignore[operator]  # an integer, as checked
         raise BadValue(
-            f"retries={retries!r} must be a whole number from 0.",
-            hint="retries=3 means 4 attempts in all; or weft.Retry(attempts=4, delay=…).",
+            f"retries={retries!r} is not valid: the number of attempts must be an integer from 1 to {ATTEMPTS_MAX}.",
+            hint="Write retries=3 for 4 attempts in all, or weft.Retry(attempts=4, delay=…).",
             code="value.bad_policy",
         )
     return retry if retry is not None else Retry(attempts)  # type: ignore[arg-type]  # as above
 
 
 def check_body(fn: object, *, raises: object, run_in: object, width: object) -> None:
-    """Refuse what no step can be made of. Raises BadValue."""
+    """Refuse a function or options that no step can have. Raises BadValue."""
     if inspect.isgeneratorfunction(fn) or inspect.isasyncgenfunction(fn):
         name = getattr(fn, "__qualname__", fn)
         raise BadValue(
-            f"{name} is a generator, and a step returns one value.",
+            f"{name} is a generator, but a step must return one value.",
             hint="Return a list, or write pieces with weft.task().emit(stream, piece).",
             code="value.bad_policy",
         )
@@ -69,16 +69,16 @@ def check_body(fn: object, *, raises: object, run_in: object, width: object) -> 
             raise bad_policy("raises", raises, "a sequence of exceptions", "raises=(ValueError,)")
         if not issubclass(error, Exception) or issubclass(error, StopIteration):
             raise BadValue(
-                f"raises: {error.__name__} cannot cross from a step into a workflow as itself.",
-                hint="Name subclasses of Exception other than StopIteration. What else a step raises is a "
-                "weft.StepFailed in the workflow: its failure.type has the name.",
+                f"raises= contains {error.__name__}, which a workflow cannot catch from a step.",
+                hint="Name subclasses of Exception other than StopIteration. The workflow gets every other exception "
+                "as weft.StepFailed, and its failure.type has the name of the class.",
                 code="value.bad_policy",
             )
     if not isinstance(width, int) or isinstance(width, bool) or width < 1:
-        raise bad_policy("width", width, "a whole number from 1", "width=8")
+        raise bad_policy("width", width, "an integer of at least 1", "width=8")
 
 
-def _longest(retry: Retry) -> int:
+def _delay_ms_max(retry: Retry) -> int:
     if retry.max_delay is not None:
         return duration_ms(retry.max_delay)
     return max(DEFAULT_POLICY.delay_ms_max, duration_ms(retry.delay))
@@ -87,11 +87,11 @@ def _longest(retry: Retry) -> int:
 def policy_of(
     *, retries: int | Retry = 3, timeout: Duration | None = None, effect: Effect = "idempotent", queue: str = "default"
 ) -> Policy:
-    """Return the policy as it is recorded. Raises BadValue, BadDuration."""
+    """Return the policy as the log records it. Raises BadValue, BadDuration."""
     if effect not in EFFECTS:
         raise BadValue(f"effect={effect!r} is not one of {', '.join(EFFECTS)}.", code="value.bad_policy")
-    named: object = queue
-    if not isinstance(named, str) or not named:
+    queue_name: object = queue
+    if not isinstance(queue_name, str) or not queue_name:
         raise bad_policy("queue", queue, "the name of a queue", 'queue="gpu"')
     retry = _retry(retries)
     if retry.backoff not in ("fixed", "linear", "exponential"):
@@ -100,17 +100,17 @@ def policy_of(
         attempts_max=1 if effect == "irreversible" else retry.attempts,
         backoff=retry.backoff,
         delay_ms=duration_ms(retry.delay),
-        delay_ms_max=_longest(retry),
+        delay_ms_max=_delay_ms_max(retry),
         timeout_ms=duration_ms(timeout) if timeout is not None else 0,
         effect=effect,
         queue=queue,
     )
-    # The default is one object: events leave it out.
+    # Events omit the default policy, which they recognise by identity.
     return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
 
 
 def since_ms(since: datetime | timedelta | None) -> Millis | None:
-    """Return a time, or a span back from now, in milliseconds since 1970."""
+    """Return a time, or the time that long ago, in milliseconds since 1970."""
     if since is None:
         return None
     moment = datetime.now().astimezone() - since if isinstance(since, timedelta) else since

@@ -359,7 +359,7 @@ class Registrations:
         planned = self.planned_step(step)
         return planned.undo if planned is not None else None
 
-    def step_takes(self, step: str) -> list[str] | None:
+    def step_parameters(self, step: str) -> list[str] | None:
         found = self._steps.get(step)
         if found is not None:
             return [parameter.name for parameter in found.signature.parameters]
@@ -471,7 +471,7 @@ def not_running() -> NoReturn:
     raise NotRunning("The engine is not running here, so this run would never move.", hint=NOT_RUNNING_HINT)
 
 
-def _cached(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - `cache=True` is what users write
+def _cached(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - ``cache=True`` is what users write
     """Return how long a result is reused for equal inputs, in milliseconds; 0: for ever, None: not at all."""
     if cache is None or cache is False:
         return None

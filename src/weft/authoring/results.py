@@ -1,4 +1,4 @@
-"""Small values that workflows get back."""
+"""The result types that operations of a workflow return."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Winner(Generic[T_co]):
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[T_co]):
-    """The decision of people. ``form`` is what they filled in, if they approved."""
+    """The decision of the people who were asked. ``form`` is what they filled in, if they approved."""
 
     approved: bool
     by: list[str]

@@ -39,7 +39,7 @@ class RunnableGroup(Protocol):
         """Return the plan for goals. Raises UnknownStep, BadPlan."""
         ...
 
-    def step_takes(self, step: str) -> list[str] | None:
+    def step_parameters(self, step: str) -> list[str] | None:
         """Return the parameters of a step; None if it is not known."""
         ...
 

@@ -1,4 +1,4 @@
-"""Signals while an app is hosted: SIGTERM ends it like Ctrl-C, and a real Ctrl-C is told from a raised one."""
+"""Signals while an app is hosted: SIGTERM ends it like Ctrl-C, and a real Ctrl-C is told apart from a raised one."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class HostSignals:
         self._interrupted_before: Any = None
 
     def listen(self) -> None:
-        """End the current task on the first SIGTERM: it leaves ``async with app``, which drains."""
+        """Cancel the current task on the first SIGTERM, so that it leaves ``async with app``, which drains the host."""
         forget_interrupt()
         if threading.current_thread() is not threading.main_thread():
             return
         self._task = asyncio.current_task()
-        # A framework with its own handling of SIGTERM leaves `async with app` by itself.
+        # A framework that handles SIGTERM leaves ``async with app`` by itself.
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             loop = asyncio.get_running_loop()
-            with contextlib.suppress(RuntimeError):  # Windows cannot
+            with contextlib.suppress(RuntimeError):  # Windows does not support signal handlers on the loop
                 loop.add_signal_handler(signal.SIGTERM, self._terminate)
                 self._loop = loop
         before = signal.getsignal(signal.SIGINT)
@@ -51,7 +51,7 @@ class HostSignals:
         self._interrupted_before = None
 
     def has_ended(self, error: BaseException | None) -> bool:
-        """Check whether SIGTERM ended the hosting task."""
+        """Return whether SIGTERM ended the hosting task."""
         return self.terminated and isinstance(error, asyncio.CancelledError)
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""Definitions of steps, workflows and graphs for the catalogue of goals: parameters are needs, ``gives`` outputs."""
+"""Define steps, workflows and graphs for the catalogue of goals: their parameters are needs, and ``gives`` outputs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weft.steps.signature import Parameter
 
 
 def step_definition(step: Step[Any, Any]) -> StepDef:
-    """Define a step."""
+    """Return the catalogue's definition of a Python step."""
     options = step.planning
     return StepDef(
         id=step.body.name,
@@ -39,7 +39,7 @@ def step_definition(step: Step[Any, Any]) -> StepDef:
 
 
 def workflow_definition(workflow: Workflow[Any, Any]) -> StepDef:
-    """Define a code workflow as a step that starts a child run."""
+    """Return the catalogue's definition of a code workflow: a step that starts a child run."""
     return StepDef(
         id=workflow.name,
         way=WorkflowWay(workflow.name),
@@ -49,7 +49,7 @@ def workflow_definition(workflow: Workflow[Any, Any]) -> StepDef:
 
 
 def graph_definition(graph: Graph) -> StepDef:
-    """Define a graph as a step that starts a child run with its input by name."""
+    """Return the catalogue's definition of a graph: a step that starts a child run. Its input fields are needs."""
     schema = graph.loaded.graph.input or {}
     required = set(schema.get("required") or ())
     needs = {
@@ -67,21 +67,24 @@ def graph_definition(graph: Graph) -> StepDef:
 def _needs(fn: Any, parameters: Sequence[Parameter]) -> dict[str, Need]:
     try:
         hints = typing.get_type_hints(fn, include_extras=True)
-    except Exception:  # noqa: BLE001 - what cannot be resolved here says nothing more than the signature did
+    except Exception:  # noqa: BLE001 - annotations that cannot be resolved add nothing to the signature
         hints = {}
-    found: dict[str, Need] = {}
+    needs: dict[str, Need] = {}
     for parameter in parameters:
         fact, need = _need(parameter, getattr(hints.get(parameter.name), "__metadata__", ()))
-        if fact in found:
-            raise UsageError(f"Two parameters are the fact {fact}.", hint="A fact has one role per step.")
-        found[fact] = need
-    return found
+        if fact in needs:
+            raise UsageError(
+                f"Two parameters of {getattr(fn, '__qualname__', fn)} read the fact {fact}.",
+                hint="Only one parameter of a step can read a fact.",
+            )
+        needs[fact] = need
+    return needs
 
 
-def _need(parameter: Parameter, notes: Sequence[Any]) -> tuple[str, Need]:
-    fact = next((note for note in notes if isinstance(note, Fact)), Fact())
-    each = next((note for note in notes if isinstance(note, Each)), None)
-    const = next((note for note in notes if isinstance(note, Const)), None)
+def _need(parameter: Parameter, annotations: Sequence[Any]) -> tuple[str, Need]:
+    fact = next((item for item in annotations if isinstance(item, Fact)), Fact())
+    each = next((item for item in annotations if isinstance(item, Each)), None)
+    const = next((item for item in annotations if isinstance(item, Const)), None)
     name = each.name if each is not None else fact.name or parameter.name
     inner = parameter.name if parameter.name != name else ""
     kind = _type(dict(parameter.codec.schema()))
@@ -104,7 +107,7 @@ def _need(parameter: Parameter, notes: Sequence[Any]) -> tuple[str, Need]:
 
 
 def _default(parameter: Parameter) -> Any:
-    """Return the default as JSON; unset if it is not JSON: the function then uses it itself."""
+    """Return the default as JSON. It is unset if it is not JSON; then the function applies it."""
     if parameter.required:
         return msgspec.UNSET
     with contextlib.suppress(BadValue, LimitExceeded):
@@ -119,15 +122,15 @@ def _deadline(fact: Fact) -> Any:
 
 
 def _gives(name: str, gives: str | Sequence[str], schema: Mapping[str, Any]) -> dict[str, Give]:
-    """Read ``gives``: a text makes the result that fact, a tuple names fields of it."""
+    """Read ``gives``. A string names the fact that the whole result is; a tuple names fields of the result."""
     if isinstance(gives, str):
         return {gives: Give(type=_type(dict(schema)), whole=True)}
     fields = _resolved(schema).get("properties") or {}
     unknown = [fact for fact in gives if fields and fact not in fields]
     if unknown:
         raise UsageError(
-            f"{name} gives {', '.join(unknown)}, which its result does not have.",
-            hint=f"It has {', '.join(fields)}.",
+            f"gives= of {name} names {', '.join(unknown)}, which its result does not have.",
+            hint=f"The fields of the result are {', '.join(fields)}.",
         )
     return {fact: Give(type=_field(schema, fact)) for fact in gives}
 
@@ -142,14 +145,14 @@ def _field(schema: Mapping[str, Any], name: str) -> Type:
 
 def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
-    found = (schema.get("$defs") or {}).get(name)
-    return found if isinstance(found, dict) else schema
+    definition = (schema.get("$defs") or {}).get(name)
+    return definition if isinstance(definition, dict) else schema
 
 
 def _type(schema: dict[str, Any]) -> Type:
     """Return the short form of a JSON Schema, if it has one."""
-    found = normal({key: value for key, value in schema.items() if key != "default"})
-    return None if found == "any" else found
+    short = normal({key: value for key, value in schema.items() if key != "default"})
+    return None if short == "any" else short
 
 
 def _item_type(kind: Type) -> Type:

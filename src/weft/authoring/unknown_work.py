@@ -1,4 +1,4 @@
-"""Finds steps, workflows and arguments that a graph names and nobody has registered."""
+"""Find the steps, workflows and arguments in a graph that are not registered."""
 
 from __future__ import annotations
 
@@ -28,63 +28,66 @@ class KnownWork(Protocol):
 
 
 def unknown_work(graph: GraphModel, known: KnownWork) -> list[Finding]:
-    """Return a finding for everything in the graph that could not be performed here as it is written."""
-    found: list[Finding] = []
+    """Return a finding for every step, workflow and argument in the graph that is not registered here."""
+    findings: list[Finding] = []
     for node in graph.nodes.values():
         work = node.work
         if isinstance(work, StepWork) and not node.queue and work.step != DEFINED:
-            found += _step(node, work.step, known)
+            findings += _check_step(node, work.step, known)
         if node.undo is not None:
-            found += _known(node, "undo", node.undo.step, known.callable_names(), "step")
+            findings += _check_name(node, "undo", node.undo.step, known.callable_names(), "step")
         if isinstance(work, WorkflowWork):
-            found += _known(node, "workflow", work.workflow, known.runnable_names(), "workflow")
-    return found
+            findings += _check_name(node, "workflow", work.workflow, known.runnable_names(), "workflow")
+    return findings
 
 
-def _known(node: Node, field: str, name: str, names: Iterable[str], kind: str) -> list[Finding]:
-    listed = list(names)
-    if name in listed:
+def _check_name(node: Node, field: str, name: str, names: Iterable[str], kind: str) -> list[Finding]:
+    registered = list(names)
+    if name in registered:
         return []
-    close = difflib.get_close_matches(name, listed, n=1)
+    close = difflib.get_close_matches(name, registered, n=1)
     message = f'no {kind} "{name}" is registered.'
-    suggestion = f'Did you mean "{close[0]}"?' if close else "Import the module that has it."
+    suggestion = f'Did you mean "{close[0]}"?' if close else f"Import the module that defines the {kind}."
     return [Finding(f"graph.unknown_{kind}", message, f"nodes.{node.id}.{field}", suggestion=suggestion)]
 
 
-def _step(node: Node, name: str, known: KnownWork) -> list[Finding]:
+def _check_step(node: Node, name: str, known: KnownWork) -> list[Finding]:
     step = known.find_step(name)
     if step is None:
-        return _planned(node, name, known) or _known(node, "step", name, known.callable_names(), "step")
+        return _check_planned(node, name, known) or _check_name(node, "step", name, known.callable_names(), "step")
     given = node.input.source if node.input is not None else None
     if not isinstance(given, dict) or (isinstance(node.work, StepWork) and node.work.config_ref):
         return []
-    return _arguments(node, name, given, step.signature)
+    return _check_arguments(node, name, given, step.signature)
 
 
-def _planned(node: Node, name: str, known: KnownWork) -> list[Finding]:
-    """Return a finding if the step is in the catalogue and only a plan can perform it."""
+def _check_planned(node: Node, name: str, known: KnownWork) -> list[Finding]:
+    """Return a finding if the step is in the catalogue but can be performed only as part of a plan."""
     definition = known.planned_step(name)
     why = why_planned(definition) if definition is not None else ""
     if not why:
         return []
     hint = f"Write goal: {name}"
-    return [Finding("graph.unknown_step", f"{name} takes a plan: {why}.", f"nodes.{node.id}.step", suggestion=hint)]
+    message = f"{name} can only run as part of a plan: {why}."
+    return [Finding("graph.unknown_step", message, f"nodes.{node.id}.step", suggestion=hint)]
 
 
-def _arguments(node: Node, name: str, given: dict[str, object], signature: Signature) -> list[Finding]:
+def _check_arguments(node: Node, name: str, given: dict[str, object], signature: Signature) -> list[Finding]:
     takes = [parameter.name for parameter in signature.parameters]
     if takes == ["input"] and "input" not in given:
         return []
     at = f"nodes.{node.id}.with"
-    found = []
+    findings = []
     for key in given:
         if key not in takes:
             close = difflib.get_close_matches(key, takes, n=1)
-            hint = f'Did you mean "{close[0]}"?' if close else f"It takes {', '.join(takes) or 'nothing'}."
-            found.append(Finding("graph.unknown_argument", f"{name} takes no {key}.", f"{at}.{key}", suggestion=hint))
+            listed = f"Its parameters are {', '.join(takes)}." if takes else f"{name} has no parameters."
+            hint = f'Did you mean "{close[0]}"?' if close else listed
+            message = f"{name} has no parameter {key}."
+            findings.append(Finding("graph.unknown_argument", message, f"{at}.{key}", suggestion=hint))
     missing = [
         parameter.name for parameter in signature.parameters if parameter.required and parameter.name not in given
     ]
     if missing:
-        found.append(Finding("graph.missing_argument", f"{name} needs {', '.join(missing)}.", at))
-    return found
+        findings.append(Finding("graph.missing_argument", f"{name} needs {', '.join(missing)}.", at))
+    return findings

@@ -1,4 +1,4 @@
-"""Code workflows: async functions whose calls start runs, outside, or child runs, inside another workflow."""
+"""Code workflows: async functions. Calling one starts a run, or a child run if the caller is a workflow."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ R = TypeVar("R")
 class Workflow(Runnable[R], Generic[P, R]):
     """A registered workflow.
 
-    Calling it makes a call; the call is awaited, or handed to ``app.run`` and ``app.start``.
+    Calling it returns a coroutine, which is awaited or passed to ``app.run`` or ``app.start``.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Workflow(Runnable[R], Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
         call = perform_workflow(Invocation(self, given))
-        call.__qualname__ = self.name  # type: ignore[attr-defined]  # Python names it in the warning about a forgotten await
+        call.__qualname__ = self.name  # type: ignore[attr-defined]  # shown in Python's warning about a missing await
         return call
 
     def __repr__(self) -> str:
@@ -78,7 +78,7 @@ class Workflow(Runnable[R], Generic[P, R]):
 
 
 class WorkflowProgram:
-    """The program of the runs of one workflow."""
+    """The program that runs of one code workflow execute."""
 
     def __init__(self, workflow: Workflow[Any, Any], context: object) -> None:
         self.name = workflow.name
@@ -87,7 +87,7 @@ class WorkflowProgram:
         self._context = context
 
     def read(self, name: str, text: str) -> Any:
-        """Read an argument that was typed as text."""
+        """Parse an argument that was given as text, for example on the command line."""
         return by_signature(self._workflow.signature)(name, text)
 
     def check(self, given: Mapping[str, Any] | bytes) -> bytes:
@@ -106,11 +106,11 @@ class WorkflowProgram:
         return self._workflow.group.root().invocation(call, given)
 
     def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
-        """Return what ``ctx.achieve`` starts: a run of goals without a name."""
+        """Return the invocation that ``ctx.achieve`` starts: a run of these goals."""
         return self._workflow.group.root().achievement(goals, given)
 
     def service(self) -> RunService:
-        """Return the way to other runs, through the app that hosts this one."""
+        """Return the run service of the app, for access to other runs."""
         return self._workflow.group.root().service
 
     def encode(self, value: Any) -> bytes:
@@ -118,16 +118,16 @@ class WorkflowProgram:
 
 
 async def perform_workflow(invocation: Invocation) -> Any:
-    """Run a workflow when its call is awaited: as a child run inside a workflow, as a run of its own outside."""
+    """Run a workflow and return its result: as a child run inside a workflow, and as a separate run elsewhere."""
     scope = current_scope()
     if scope is None:
-        assert invocation.workflow.group is not None, "only what is registered can be called"
+        assert invocation.workflow.group is not None, "a workflow must be registered before it is called"
         return await invocation.workflow.group.run_and_wait(invocation)
     return await child_result(scope, invocation)
 
 
 async def child_result(scope: CodeScope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0) -> Any:
-    """Start a child run here (or find the one recorded here), and wait for its end."""
+    """Start a child run at this location, or find the one recorded there, and return its result."""
     workflow = invocation.workflow
     entry = start_child(scope, invocation, run_id=run_id, due_ms=due_ms)
     driver = scope.driver
@@ -138,11 +138,11 @@ async def child_result(scope: CodeScope, invocation: Invocation, *, run_id: str 
 
 
 def child_failed(entry: Any) -> Exception:
-    """Return the exception for a child that failed, was cancelled, or took longer than the wait."""
-    # The location is the call in this run, so that the code here can name it.
+    """Return the exception for a child run that failed, was cancelled, or did not end before the timeout."""
+    # The location is that of the call in this run, not one in the child.
     failure = msgspec.structs.replace(entry.failure, location=entry.key)
     if not entry.child:
-        # No run was made: a limit of its tree was reached, or the tree is cancelled.
+        # The child was never started, because a limit of the tree was reached or the tree is cancelled.
         if failure.code == RunCancelled.code:
             return RunCancelled(failure.message, run_id="")
         return LimitExceeded(failure.message, code=failure.code)
@@ -157,7 +157,7 @@ def child_failed(entry: Any) -> Exception:
 def start_child(
     scope: CodeScope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0, awaited: bool = True
 ) -> Any:
-    """Return the entry of a child run at this place, starting the run if none is recorded."""
+    """Return the entry of a child run at this location. Starts the run if none is recorded."""
     workflow = invocation.workflow
     driver = scope.driver
     if run_id:

@@ -1,4 +1,4 @@
-"""Imports the user's file, finds the ``weft.App`` in it, and explains what is wrong if there is none."""
+"""Import the user's file, find the ``weft.App`` in it, and explain what is wrong if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints and changes the catalogue: the steps that goals are planned with, and their health."""
+"""Print and change the catalogue: the steps that goals are planned with, and their health."""
 
 from __future__ import annotations
 

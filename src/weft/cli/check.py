@@ -1,4 +1,4 @@
-"""Checks graphs: whether a run can get stuck, and the shortest way to show it."""
+"""Check whether runs of graphs can get stuck, and print the shortest example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lists, requeues and discards dead letters: work that failed for good and that no edge of its graph took."""
+"""List, requeue and discard dead letters: work that failed for good and whose failure no edge of its graph handled."""
 
 from __future__ import annotations
 

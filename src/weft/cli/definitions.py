@@ -1,4 +1,4 @@
-"""Lists the stored versions of graphs that were hosted, and tags them."""
+"""List and tag the versions of graphs in a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The entry point of ``weft``: runs one command and returns its exit code, never with a stack trace.
+"""The entry point of ``weft``. It runs one command and returns its exit code, and never prints a stack trace.
 
 0: done. 1: refused or failed. 2: wrong usage. 130: interrupted with Ctrl-C. ``WEFT_DEBUG=1`` prints the traceback of
 an error.

@@ -1,4 +1,4 @@
-"""Error codes explained on the terminal."""
+"""Explain error codes on the terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log of a run, event by event."""
+"""Print the log of a run, event by event."""
 
 from __future__ import annotations
 

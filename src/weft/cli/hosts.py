@@ -1,4 +1,4 @@
-"""Prints the hosts of a store and what they own."""
+"""Print the hosts of a store and what they own."""
 
 from __future__ import annotations
 

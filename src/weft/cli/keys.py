@@ -1,4 +1,4 @@
-"""Creates, lists and revokes API keys. A new key is shown once."""
+"""Create, list and revoke API keys. A new key is shown once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the command line.
+"""Parse the command line.
 
 Typer reads parameters with pydantic, whose import takes longer than most commands. ``TextCommand`` passes text on as
 it was typed.

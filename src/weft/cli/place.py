@@ -1,7 +1,7 @@
-"""Finds and opens the store that a command works on.
+"""Find and open the store that a command works on.
 
-``--url`` first, then what ``--app`` says, WEFT_URL, ``[tool.weft] url``, the app named by ``[tool.weft] app``, ``sqlite:///weft.db``.
-Looking never makes a store: one that does not exist yet is empty.
+``--url`` first, then what ``--app`` says, WEFT_URL, ``[tool.weft] url``, the app named by ``[tool.weft] app``,
+``sqlite:///weft.db``. Looking never makes a store: one that does not exist yet is empty.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def project_settings() -> dict[str, str]:
 
 
 def exists(url: str) -> bool:
-    """Check whether there is a store at this URL. Raises UsageError if there can be none."""
+    """Return whether there is a store at this URL. Raises UsageError if there can be none."""
     if not url.startswith("sqlite:"):
         _refuse_memory(url)
         return True

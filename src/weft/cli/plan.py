@@ -1,4 +1,4 @@
-"""Prints the plan for goals as a tree with reasons or as a picture, or freezes it into a graph."""
+"""Print the plan for goals as a tree with reasons or as a picture, or freeze it into a graph."""
 
 from __future__ import annotations
 

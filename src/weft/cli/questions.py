@@ -1,4 +1,4 @@
-"""Lists the open questions of runs, and answers them."""
+"""List and answer the open questions of runs."""
 
 from __future__ import annotations
 

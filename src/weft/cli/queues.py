@@ -1,4 +1,4 @@
-"""Lists queues: how long they are, what is being performed, their limits; and changes these."""
+"""List queues with their lengths, running steps and limits, and change the limits."""
 
 from __future__ import annotations
 

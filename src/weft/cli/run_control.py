@@ -88,7 +88,7 @@ async def report(service: RunService, row: RunRow, done: str, kept: str) -> None
 
 
 async def is_taken_up(service: RunService, row: RunRow) -> bool:
-    """Check whether a host acts on the run's mail: it has done so, or it is alive and busy."""
+    """Return whether a host acts on the run's mail: it has done so, or it is alive and busy."""
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         now = await service.store.directory.row(row.uid)

@@ -1,4 +1,4 @@
-"""Lists runs, and shows what a store holds."""
+"""List runs, and summarize what a store holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prints one run: where it stands, what it has recorded, and why it is not done."""
+"""Print one run: its state, what it has recorded, and why it is not done."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws operations as a tree by their places: ``pages/~3/fetch`` is below ``pages``."""
+"""Draw operations as a tree by their locations: ``pages/~3/fetch`` is below ``pages``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def lines(node: PlaceNode, guides: str = "") -> Iterator[TreeLine]:
 
 
 def is_map(operation: Operation | None) -> bool:
-    """Check whether an operation is a map."""
+    """Return whether an operation is a map."""
     return operation is not None and operation.kind == "map"
 
 

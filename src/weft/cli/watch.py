@@ -1,4 +1,4 @@
-"""Shows a run live: redrawn on a terminal, a line per change elsewhere."""
+"""Show a run live: redrawn on a terminal, and with a line per change elsewhere."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def _catch_up(service: RunService, row: RunRow, history: History) -> list[
 
 
 async def _is_stuck(service: RunService, row: RunRow, history: History) -> bool:
-    """Check whether there is nothing more to see because the run cannot be read."""
+    """Return whether there is nothing more to see because the run cannot be read."""
     if row.fault is not None:
         return True
     return history.seq < row.seq and (await readable(service.store.log, row, after=history.seq, limit=1))[1] is not None
@@ -84,7 +84,7 @@ async def _draw(out: Console, service: RunService, row: RunRow, history: History
 
 
 async def _is_held(service: RunService, row: RunRow) -> bool:
-    """Check whether a run waits for a person and has no mail: it stays as it is."""
+    """Return whether a run waits for a person and has no mail: it stays as it is."""
     return row.status == "held" and not await service.store.log.inbox(row.uid)
 
 

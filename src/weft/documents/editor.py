@@ -43,7 +43,7 @@ def by_id_or_listed(part: str, listed: str, *, least: int = 0) -> JsonSchema:
 
 
 def retry_schema() -> JsonSchema:
-    """Return the schema of `retry`: a number of attempts, or a mapping."""
+    """Return the schema of ``retry``: a number of attempts, or a mapping."""
     retry = {**dict.fromkeys(RETRY, WHOLE), "backoff": {"enum": list(BACKOFFS)}}
     retry |= {"delay": DURATION, "max_delay": DURATION, "backoff_ms": COUNT}
     return {"anyOf": [WHOLE, closed(retry)]}

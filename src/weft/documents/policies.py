@@ -11,7 +11,7 @@ ATTEMPTS_MAX = 10_000
 
 
 def read_retry(holder: Fields) -> RetryRule:
-    """Read `retry: 5` or a mapping. Fields that are absent leave the step's own policy."""
+    """Read ``retry: 5`` or a mapping. Fields that are absent leave the step's own policy."""
     raw = holder.raw.get("retry")
     if "retry" not in holder:
         return RetryRule()

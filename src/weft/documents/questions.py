@@ -14,7 +14,7 @@ QUESTION = ("title", "form", "of", "quorum", "on_timeout", "four_eyes", "remind"
 
 
 class QuestionFields(msgspec.Struct, frozen=True):
-    """The fields of `ask` that both kinds of documents have."""
+    """The fields of ``ask`` that both kinds of documents have."""
 
     title: str
     form: dict[str, Any] | None
@@ -27,7 +27,7 @@ class QuestionFields(msgspec.Struct, frozen=True):
 
 
 def read_question(ask: Fields, default_title: str) -> QuestionFields:
-    """Read the fields of `ask`."""
+    """Read the fields of ``ask``."""
     form = object_schema(ask.raw["form"], ask.place("form"), ask.problems, required=True) if "form" in ask else None
     on_timeout, escalate = _on_timeout(ask)
     return QuestionFields(

@@ -1,4 +1,4 @@
-"""Schemas, as documents write them: words like `string` and `string[]`, or JSON Schema."""
+"""Schemas, as documents write them: words like ``string`` and ``string[]``, or JSON Schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.documents.fields import describe
 
 MISFITS_MAX = 5
 WORDS = ("string", "integer", "number", "boolean", "object", "array", "null", "any")
-# A mapping with one of these keys is JSON Schema, not a list of fields. `type` alone could be the name of a field.
+# A mapping with one of these keys is JSON Schema, not a list of fields. ``type`` alone could be the name of a field.
 _KEYWORDS = frozenset({
     "$schema", "$ref", "$defs", "properties", "required", "additionalProperties", "patternProperties", "items", "enum",
     "const", "anyOf", "oneOf", "allOf", "not", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems",
@@ -38,7 +38,7 @@ def is_json_schema(value: Any) -> bool:
 def object_schema(raw: Any, at: At, problems: Problems, *, required: bool) -> dict[str, Any] | None:
     """Read the JSON Schema of an object: field names with their types, or JSON Schema. Returns None if it is wrong.
 
-    With `required`, every field without a default is required.
+    With ``required``, every field without a default is required.
     """
     if not isinstance(raw, dict):
         problems.add("wrong_type", at, f"must be a mapping of names to types, not {describe(raw)}.")

@@ -1,4 +1,4 @@
-"""Scripts, as graph and step documents write them: `{lua: …}`, or `{language, script}`."""
+"""Scripts, as graph and step documents write them: ``{lua: …}``, or ``{language, script}``."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ DEPTH_MAX = 20
 
 
 def fold_condition(raw: Any, depth: int = 0) -> Any:
-    """Return a condition in Weft's own spelling: `{type: cel, expression: x}` becomes `x`."""
+    """Return a condition in Weft's own spelling: ``{type: cel, expression: x}`` becomes ``x``."""
     if not isinstance(raw, dict) or depth > DEPTH_MAX:
         return raw
     match raw:
@@ -93,5 +93,5 @@ def _fetched(reference: str, resolve: Callable[[str], Any], *, as_json: bool) ->
 
 
 def fold_mapping(raw: Any) -> Any:
-    """Return a value of `input_mapping` or `output_mapping` as a template: there, a text is an expression."""
+    """Return a value of ``input_mapping`` or ``output_mapping`` as a template: there, a text is an expression."""
     return f"${{{raw}}}" if isinstance(raw, str) else raw

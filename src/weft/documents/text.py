@@ -1,8 +1,8 @@
 """Read YAML or JSON text into data, with the line of every value.
 
-YAML is limited to what JSON can say: `true` and `false` are the only booleans, dates are text, keys are text, and there
-are no tags. Aliases count as the values that they stand for, so that a hostile text cannot grow when it is read. JSON
-may have `//` comments.
+YAML is limited to what JSON can express: ``true`` and ``false`` are the only booleans, dates and keys are strings, and
+there are no tags. An alias counts as the value that it stands for, so that a hostile document cannot grow when it is
+read. JSON may have ``//`` comments.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Marks = tuple[int, "dict[str, Marks] | list[Marks] | None"]
 
 
 class UnreadableText(Exception):
-    """The text is not a document. `line` is 0 if no particular line is wrong."""
+    """The text is not a document. ``line`` is 0 if no particular line is wrong."""
 
     def __init__(self, code: str, message: str, *, line: int = 0) -> None:
         super().__init__(message)
@@ -229,7 +229,7 @@ def _tagged(event: Any, text: str) -> UnreadableText:
 
 
 def _bang(text: str, line: int) -> UnreadableText | None:
-    """Return a message for the most common mistake: a condition that begins with an unquoted `!`."""
+    """Return a message for the most common mistake: a condition that begins with an unquoted ``!``."""
     lines = text.split("\n")
     found = _BANG.search(lines[line - 1]) if 0 < line <= len(lines) else None
     if found is None:

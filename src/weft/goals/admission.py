@@ -47,7 +47,7 @@ def admit(
 
 
 class _WithoutCycleCheck(Catalogue):
-    """A catalogue that does not search for cycles with every step: `admit` searches once, at the end."""
+    """A catalogue that does not search for cycles with every step: ``admit`` searches once, at the end."""
 
     def _cycle(self, step: StepDef) -> list[str]:
         return []

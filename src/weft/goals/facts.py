@@ -1,4 +1,4 @@
-"""What a step needs and gives: `needs` and `gives`, or `attributes` with roles in the older format."""
+"""What a step needs and gives: ``needs`` and ``gives``, or ``attributes`` with roles in the older format."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class FactFields:
         self.needs: dict[str, Need] = {}
         self.gives: dict[str, Give] = {}
         self.places: dict[str, At] = {}
-        """The place in the document of what the catalogue calls `needs.x` or `gives.x`."""
+        """The place in the document of what the catalogue calls ``needs.x`` or ``gives.x``."""
 
     def read(self) -> None:
         """Read the needs and gives, in either spelling."""
@@ -190,7 +190,7 @@ def _nested(spec: Fields, role: str) -> Fields:
 
 
 def _type(fields: Fields, own: tuple[str, ...]) -> Type:
-    """Read a type: a word, JSON Schema under `type`, or keywords of JSON Schema among the other fields."""
+    """Read a type: a word, JSON Schema under ``type``, or keywords of JSON Schema among the other fields."""
     raw = fields.raw.get("type")
     if raw is not None and not isinstance(raw, str | dict):
         fields.wrong("type", f"a type or JSON Schema, not {describe(raw)}")

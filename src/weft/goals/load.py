@@ -37,7 +37,7 @@ def load_steps(source: str | Path | Mapping[str, Any], languages: Languages, ste
     """Load the steps in a file, or in a dict of the same shape. ``steps`` describes the registered steps.
 
     Raises:
-        BadStep: with all findings in `context["findings"]`.
+        BadStep: with all findings in ``context["findings"]``.
         NotFound: there is no such file.
     """
     document = (
@@ -49,10 +49,10 @@ def load_steps(source: str | Path | Mapping[str, Any], languages: Languages, ste
 
 
 def parse_steps(text: str | bytes, languages: Languages, *, file: str = "", steps: Steps | None = None) -> LoadedSteps:
-    """Load the steps in a text. Findings call it `file`.
+    """Load the steps in a text. Findings call it ``file``.
 
     Raises:
-        BadStep: with all findings in `context["findings"]`.
+        BadStep: with all findings in ``context["findings"]``.
     """
     return _load(read_source(text, file, STEP_DOCUMENT), languages, steps or NoSteps())
 

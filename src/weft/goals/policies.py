@@ -1,4 +1,4 @@
-"""The policies of a step: `retry`, `timeout`, `width`, `cache`, `undo`; or `work_config` in the older format."""
+"""Read the policies of a step: ``retry``, ``timeout``, ``width``, ``cache``, ``undo``, or the older ``work_config``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Steps(Protocol):
 
     def step_undo(self, step: str) -> UndoPlan | None: ...
 
-    def step_takes(self, step: str) -> list[str] | None: ...
+    def step_parameters(self, step: str) -> list[str] | None: ...
 
 
 class NoSteps:
@@ -40,7 +40,7 @@ class NoSteps:
     def step_undo(self, step: str) -> UndoPlan | None:
         return None
 
-    def step_takes(self, step: str) -> list[str] | None:
+    def step_parameters(self, step: str) -> list[str] | None:
         return None
 
 
@@ -112,7 +112,7 @@ class Policies:
         return self.step.whole("width") or 1
 
     def cache(self) -> Cache | None:
-        """Read how long a result is reused for equal inputs: `true`, or a duration."""
+        """Read how long a result is reused for equal inputs: ``true``, or a duration."""
         step = self.step
         key = step.spelling("cache", "memoizable")
         raw = step.raw.get(key)
@@ -124,9 +124,9 @@ class Policies:
         return Cache() if raw is True else Cache(step.duration(key))
 
     def undo(self, step_id: str, names: Sequence[str], policy: Policy) -> UndoPlan | None:
-        """Read how the step is undone: `undo` names a step, `compensate` a URL.
+        """Read how the step is undone: ``undo`` names a step, ``compensate`` a URL.
 
-        Without `takes`, the undo step gets those of ``names`` and ``result`` that it has as parameters. A request is
+        Without ``takes``, the undo step gets those of ``names`` and ``result`` that it has as parameters. A request is
         retried as the step is.
         """
         step = self.step
@@ -152,6 +152,6 @@ class Policies:
         name = undo.text("step")
         if not name:
             return None
-        known = self.steps.step_takes(name)
+        known = self.steps.step_parameters(name)
         takes = undo.texts("takes") if "takes" in undo else known if known is not None else [*names, RESULT]
         return UndoPlan(name, takes, self.steps.step_policy(name) or DEFAULT_POLICY)

@@ -16,7 +16,7 @@ LANGUAGES: dict[str, Language] = {"cel": "cel", "jpath": "jpath", "lua": "lua", 
 
 
 def read_script(holder: Fields, key: str) -> Script | None:
-    """Read a script: CEL text, `{jpath: …}`, `{lua: …}`, `{ale: …}`, or `{language, script}`."""
+    """Read a script: CEL text, ``{jpath: …}``, ``{lua: …}``, ``{ale: …}``, or ``{language, script}``."""
     raw = holder.raw.get(key)
     if raw is None:
         return None
@@ -51,7 +51,7 @@ def read_ms(holder: Fields, key: str) -> int:
 
 
 def read_deadline(holder: Fields, key: str) -> Any:
-    """Read a deadline: `wait`, or milliseconds; None if there is none."""
+    """Read a deadline: ``wait``, or milliseconds; None if there is none."""
     raw = holder.raw.get(key)
     if raw is None or raw == "wait":
         return raw

@@ -1,4 +1,8 @@
-"""How a step is performed: exactly one of `step`, `http`, `script`, `goal`, `workflow`, `ask`, or an older `type`."""
+"""Read how a step is performed.
+
+A document has exactly one of ``step``, ``http``, ``script``, ``goal``, ``workflow`` and ``ask``. The older format has
+``type`` instead.
+"""
 
 from __future__ import annotations
 
@@ -178,7 +182,7 @@ def texts_by_name(holder: Fields, key: str) -> dict[str, str]:
 
 
 def rename_needs(needs: dict[str, Need], names: dict[str, str]) -> dict[str, Need]:
-    """Give needs the inner names of a flow's `input_map`. The declared needs tell its direction."""
+    """Give needs the inner names of a flow's ``input_map``. The declared needs tell its direction."""
     inner = {**{b: a for a, b in names.items() if b in needs}, **{a: b for a, b in names.items() if a in needs}}
     return {
         fact: msgspec.structs.replace(need, name="" if inner[fact] == fact else inner[fact]) if fact in inner else need
@@ -187,7 +191,7 @@ def rename_needs(needs: dict[str, Need], names: dict[str, str]) -> dict[str, Nee
 
 
 def rename_gives(gives: dict[str, Give], names: dict[str, str]) -> dict[str, Give]:
-    """Give outputs the inner names of a flow's `output_map`. The declared outputs tell its direction."""
+    """Give outputs the inner names of a flow's ``output_map``. The declared outputs tell its direction."""
     inner = {**{a: b for a, b in names.items() if a in gives}, **{b: a for a, b in names.items() if b in gives}}
     return {
         fact: msgspec.structs.replace(give, key="" if inner[fact] == fact else inner[fact]) if fact in inner else give

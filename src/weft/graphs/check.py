@@ -35,7 +35,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def check_document(source: str | Path | Mapping[str, Any], context: DocumentContext | None = None) -> Checked:
-    """Check whether runs of the graph in a file or a dict can get stuck. ``refused`` means that it does not compile.
+    """Return whether runs of the graph in a file or a dict can get stuck. ``refused`` means that it does not compile.
 
     Raises:
         NotFound: there is no such file.
@@ -50,7 +50,7 @@ def check_document(source: str | Path | Mapping[str, Any], context: DocumentCont
 
 
 def check_loaded(loaded: LoadedGraph, file: Path | None = None) -> Checked:
-    """Check whether runs of a compiled graph can get stuck. ``file`` contains its document."""
+    """Return whether runs of a compiled graph can get stuck. ``file`` contains its document."""
     verdict = check_soundness(loaded.graph)
     # The search reports every node that never runs.
     findings = [warning for warning in loaded.warnings if warning.code != "graph.unreachable"]

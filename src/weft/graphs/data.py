@@ -1,4 +1,4 @@
-"""The input of a node and where its output goes: `with`, `save`, `merge`."""
+"""The input of a node and where its output goes: ``with``, ``save``, ``merge``."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def fold_save(node: Fields) -> list[FoldedSave]:
 
 
 def read_target(text: str, *, relative: bool) -> Target | None:
-    """Parse a path to write to. With `relative`, a bare path is allowed, too."""
+    """Parse a path to write to. With ``relative``, a bare path is allowed, too."""
     if text.startswith("state."):
         return _target("state", text.removeprefix("state."))
     for prefix in _HERE:

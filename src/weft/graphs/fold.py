@@ -61,7 +61,7 @@ class Rules:
 
 
 def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> FoldedGraph | None:
-    """Fold a document. `name` is used if it has none. Returns None if it has no nodes, or too many."""
+    """Fold a document. ``name`` is used if it has none. Returns None if it has no nodes, or too many."""
     document = Fields(raw, (), problems, DOCUMENT)
     graph = FoldedGraph(_graph_name(document, name), limits=fold_limits(document))
     _fold_schemas(document, graph)

@@ -1,4 +1,4 @@
-"""How branches meet at a node: `join`, or `fan_in` and `wait_for_all` in the older formats."""
+"""How branches meet at a node: ``join``, or ``fan_in`` and ``wait_for_all`` in the older formats."""
 
 from __future__ import annotations
 

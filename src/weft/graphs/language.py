@@ -1,4 +1,4 @@
-"""The expressions of graphs: an adapter from `weft.conditions` to the compiler in `weft.core.graph`."""
+"""The expressions of graphs: an adapter from ``weft.conditions`` to the compiler in ``weft.core.graph``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weft.core.graph.language import Fault, Unreadable
 from weft.errors import WeftError
 
 Resolve = Callable[[str], Any]
-"""Returns the content of a blob reference (`cas://sha256:…`): bytes, text or decoded JSON; None if there is none."""
+"""Returns the content of a blob reference (``cas://sha256:…``): bytes, text or decoded JSON; None if there is none."""
 
 _PATH = re.compile(r"(?:input|state|output|nodes)(?:\.[A-Za-z_][A-Za-z0-9_]{0,60}){1,8}")
 _RESERVED = frozenset({
@@ -40,7 +40,7 @@ class Looks(NamedTuple):
 
 
 class Conditions:
-    """CEL, JSON Schema, JSONPath and the rest. `python` allows or forbids sandboxed Python code."""
+    """CEL, JSON Schema, JSONPath and the rest. ``python`` allows or forbids sandboxed Python code."""
 
     def __init__(self, resolve: Resolve | None = None, *, python: bool | None = None) -> None:
         self._resolve = resolve
@@ -58,7 +58,7 @@ class Conditions:
 
 
 def _plain_path(text: str) -> Looks | None:
-    """Return what a plain path like `input.order_id` reads, without compiling it: large documents are full of these."""
+    """Return what a plain path like ``input.order_id`` reads, without compiling it. Large documents have many paths."""
     if not _PATH.fullmatch(text):
         return None
     path = tuple(text.split("."))
@@ -88,6 +88,6 @@ def _fault(found: Any) -> Fault:
 
 
 def _place(path: str) -> At:
-    """Split a path such as `all[1].schema` into keys and indexes."""
+    """Split a path such as ``all[1].schema`` into keys and indexes."""
     found = _PIECE.findall(path)
     return tuple(int(index) if index else quoted or name for index, quoted, name in found)

@@ -23,7 +23,7 @@ from weft.graphs.work import NodeTypes
 
 
 class LoadedGraph(msgspec.Struct, frozen=True):
-    """A graph that compiled. `source` is the document as it was written, as JSON data; `hash` names the graph."""
+    """A graph that compiled. ``source`` is the document as it was written, as JSON data; ``hash`` names the graph."""
 
     graph: GraphModel
     hash: str
@@ -56,7 +56,7 @@ def load_graph(source: str | Path | Mapping[str, Any], context: DocumentContext 
     """Load the graph in a file, or in a dict of the same shape.
 
     Raises:
-        BadGraph: with all findings in `context["findings"]`.
+        BadGraph: with all findings in ``context["findings"]``.
         NotFound: there is no such file.
     """
     with _gc_disabled():
@@ -69,10 +69,10 @@ def load_graph(source: str | Path | Mapping[str, Any], context: DocumentContext 
 
 
 def parse_graph(text: str | bytes, file: str = "", context: DocumentContext | None = None) -> LoadedGraph:
-    """Load the graph in a text. Findings call it `file`.
+    """Load the graph in a text. Findings call it ``file``.
 
     Raises:
-        BadGraph: with all findings in `context["findings"]`.
+        BadGraph: with all findings in ``context["findings"]``.
     """
     with _gc_disabled():
         return _load(read_source(text, file, GRAPH_DOCUMENT), context or DocumentContext())

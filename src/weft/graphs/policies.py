@@ -1,4 +1,4 @@
-"""The limits of a run or a node, and how a node is undone: `limits`, `undo`."""
+"""The limits of a run or a node, and how a node is undone: ``limits``, ``undo``."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Where a run goes from a node: `next`, `catch`, `repeat`, or the older `branch`, `loop`, `dependents`, transitions.
+"""Read where a run goes from a node: ``next``, ``catch`` and ``repeat``.
 
-The entries of `next` are tiers, tried in order like if / elif / else. A branch replaces the dependents. A loop exits
-through the branch if there is one, else through its `break_path`, else through the dependents.
+The older formats write ``branch``, ``loop``, ``dependents`` and ``transitions`` instead.
+
+The entries of ``next`` are tiers, tried in order like if / elif / else. A branch replaces the dependents. A loop exits
+through the branch if there is one, else through its ``break_path``, else through the dependents.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ Inline = Callable[[Any], Any]
 class NodeRoutes:
     """Reads where one node leads.
 
-    `way` is the field that says where the node leads. If there is one, dependents and dependencies add no edges.
-    `plain_when` is the condition of the edges that they add. `targets` has all names, even those of replaced edges.
+    ``way`` is the field that says where the node leads. If there is one, dependents and dependencies add no edges.
+    ``plain_when`` is the condition of the edges that they add. ``targets`` has all names, even those of replaced edges.
     """
 
     def __init__(self, name: str, node: Fields, inline: Inline) -> None:
@@ -47,7 +49,7 @@ class NodeRoutes:
         self._inline = inline
 
     def read(self, transitions: list[tuple[Any, At]]) -> FoldedRepeat | None:
-        """Read all routes. `transitions` are those that the document lists for this node."""
+        """Read all routes. ``transitions`` are those that the document lists for this node."""
         node = self.node
         branch = _enabled(node, "branch", BRANCH)
         loop = _enabled(node, "loop", LOOP)
@@ -128,7 +130,7 @@ class NodeRoutes:
             self.routes += self._entry(entry, _priority(entry))
 
     def _entry(self, entry: Fields, tier: int) -> list[FoldedRoute]:
-        """Read the edges of one entry: one for each node in `to`."""
+        """Read the edges of one entry: one for each node in ``to``."""
         when_key = entry.spelling("when", "condition")
         when = None
         if entry.raw.get(when_key) is not None:
@@ -283,7 +285,7 @@ class NodeRoutes:
 
 
 def _enabled(node: Fields, key: str, known: tuple[str, ...]) -> Fields | None:
-    """Return a block of the document, unless it has `enabled: false`."""
+    """Return a block of the document, unless it has ``enabled: false``."""
     if key not in node:
         return None
     block = Fields(node.raw[key], node.place(key), node.problems, known)

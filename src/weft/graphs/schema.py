@@ -33,7 +33,7 @@ _TEMPLATE: JsonSchema = {"description": "any JSON; ${CEL} in its texts is filled
 
 
 def document_schema(types: Iterable[str] = ()) -> JsonSchema:
-    """Return the schema of a document. `types` are the registered node types, which nodes may use by name."""
+    """Return the schema of a document. ``types`` are the registered node types, which nodes may use by name."""
     fields_of_node = _node_fields(types)
     node = closed(fields_of_node)
     listed = closed({**fields_of_node, **dict.fromkeys(NODE_IDS, TEXT)})

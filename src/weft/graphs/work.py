@@ -1,8 +1,8 @@
-"""The work of a node: exactly one of the words below, or a registered type.
+"""Read the work of a node: exactly one of the fields below, or a registered type.
 
-The older formats write `type`, and the rest in `config`, `config_ref`, `agent_config` or `human_config`. There, `type:
-task` is redundant beside `step`. A task without `step` runs the step in its configuration (`action`), else the step
-with the name of the node.
+The older formats write ``type``, and the rest in ``config``, ``config_ref``, ``agent_config`` or ``human_config``.
+There, ``type: task`` is redundant beside ``step``. A task without ``step`` runs the step that its configuration names
+(``action``), or else the step that has the name of the node.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class NodeWork:
         """Arguments from the configuration of a task."""
 
     def read(self) -> Work:
-        """Read the work of the node. Returns `pass` after reporting a problem."""
+        """Read the work of the node. Returns ``pass`` after reporting a problem."""
         node = self.node
         words = [word for word in (*WORDS, *self.types) if word in node]
         typed = "type" in node
@@ -83,7 +83,7 @@ class NodeWork:
         return PassWork()
 
     def _typed(self) -> Work:
-        """Read the older spelling: `type` and a configuration."""
+        """Read the older spelling: ``type`` and a configuration."""
         node = self.node
         word = node.text("type")
         config = node.raw.get("config")
@@ -288,7 +288,7 @@ class NodeWork:
 
 
 def _inherits_nothing(holder: Fields) -> None:
-    """Report `inherit_artifacts: true`: runs have no artifacts, so there is nothing to inherit."""
+    """Report ``inherit_artifacts: true``: runs have no artifacts, so there is nothing to inherit."""
     if holder.flag("inherit_artifacts", default=False):
         holder.wrong("inherit_artifacts", "false, or left out: pass what the child needs with `with`")
 

@@ -1,4 +1,4 @@
-"""A page for every error code: what happened, why, what to do. Imported only by `weft help CODE`, which prints it."""
+"""A page for every error code: what happened, why, what to do. Imported only by ``weft help CODE``, which prints it."""
 
 from __future__ import annotations
 

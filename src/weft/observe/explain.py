@@ -1,4 +1,4 @@
-"""Explains a run: what it waits for, since when, and what would unblock it."""
+"""Explain what a run waits for, since when, and what would unblock it."""
 
 from __future__ import annotations
 

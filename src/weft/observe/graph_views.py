@@ -88,7 +88,7 @@ class GraphViews(StyleViews[GraphMachine]):
         return machine.state.letters
 
     async def is_stored(self, service: RunService, row: RunRow) -> bool:
-        """Check whether the store has the graph of a run: hosts learn the graphs of the store."""
+        """Return whether the store has the graph of a run: hosts learn the graphs of the store."""
         return await service.store.definitions.get(row.workflow, row.version) is not None
 
     def version_advice(self, version: str) -> str:

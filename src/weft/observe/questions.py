@@ -44,12 +44,12 @@ class OpenQuestion(msgspec.Struct, frozen=True):
         return questions.asked(self.question)
 
     def is_at(self, place: str) -> bool:
-        """Check whether the question is asked by the node or the step of this name."""
+        """Return whether the question is asked by the node or the step of this name."""
         has_nodes = views_of(self.row.style).has_nodes
         return has_nodes and self.place.startswith((f"{place}/", f"{place}["))
 
     def is_for(self, who: str) -> bool:
-        """Check whether this person or group may answer. Who belongs to which group is not known here."""
+        """Return whether this person or group may answer. Who belongs to which group is not known here."""
         asked = self.asked
         return not asked or who in asked or (not is_group(who) and any(map(is_group, asked)))
 

@@ -1,4 +1,4 @@
-"""Reads runs: one that is in memory here is asked, any other is read from the store."""
+"""Read the state of runs: from memory if this process has the run, and otherwise from the store."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class StyleViews(Generic[M]):
         return {}
 
     async def is_stored(self, service: RunService, row: RunRow) -> bool:
-        """Check whether every host can run it because the store has all that it takes."""
+        """Return whether every host can run it because the store has all that it takes."""
         return False
 
     def version_advice(self, version: str) -> str:

@@ -57,7 +57,7 @@ class Registry(Protocol):
 
     def step_undo(self, step: str) -> UndoPlan | None: ...
 
-    def step_takes(self, step: str) -> list[str] | None: ...
+    def step_parameters(self, step: str) -> list[str] | None: ...
 
     def callee(self, workflow: str) -> tuple[str, Style] | None:
         """Return the version of a workflow that would be started now, and its style."""
@@ -83,7 +83,7 @@ class NoRegistry:
     def step_undo(self, step: str) -> UndoPlan | None:
         return None
 
-    def step_takes(self, step: str) -> list[str] | None:
+    def step_parameters(self, step: str) -> list[str] | None:
         return None
 
     def callee(self, workflow: str) -> tuple[str, Style] | None:
@@ -143,7 +143,7 @@ class GraphProgram:
         step = node.work.step
         policy = self._changed(node, self._registry.step_policy(step) or DEFAULT_POLICY)
         undo = self._undo(node) if node.undo is not None else self._registry.step_undo(step)
-        return NodeTask(policy, undo, self._registry.step_takes(step))
+        return NodeTask(policy, undo, self._registry.step_parameters(step))
 
     def _changed(self, found: Node, base: Policy) -> Policy:
         changes = _retry_changes(found.retry, base)
@@ -171,7 +171,7 @@ class GraphProgram:
         assert node.undo is not None
         if node.undo.input is not None:
             return None
-        takes = self._registry.step_takes(node.undo.step)
+        takes = self._registry.step_parameters(node.undo.step)
         return takes if takes is not None else []
 
     def version_of(self, workflow: str) -> tuple[str, Style]:

@@ -1,8 +1,8 @@
 """Encode, check, decode and describe values of one user type as JSON.
 
-The receiver always gets `decode(encode(x))`, even in the same process. Types are strict: "17" is not 17, but an integer
-is a number. msgspec reads every type it knows; a type that contains a pydantic model, or that msgspec rejects, is read
-by a pydantic TypeAdapter, and pydantic is imported only then.
+The receiver always gets ``decode(encode(x))``, even in the same process. Types are strict: ``"17"`` is not ``17``, but
+an integer is a number. msgspec reads every type it knows. A type that contains a pydantic model, or that msgspec
+rejects, is read by a pydantic ``TypeAdapter``, and pydantic is imported only then.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _EXACT = (str, int, bool, float, NoneType)
 
 
 class Codec(Generic[T]):
-    """The codec of one type. `Codec.of` makes and caches it."""
+    """The codec of one type. ``Codec.of`` makes and caches it."""
 
     def __init__(self, type_: Any) -> None:
         self.type = type_
@@ -49,7 +49,7 @@ class Codec(Generic[T]):
 
     @staticmethod
     def of(type_: Any) -> Codec[Any]:
-        """Return the codec of a type. `inspect.Parameter.empty` (no annotation) means Any.
+        """Return the codec of a type. ``inspect.Parameter.empty`` (no annotation) means Any.
 
         Raises:
             BadValue: no value of this type can be stored.
@@ -57,10 +57,10 @@ class Codec(Generic[T]):
         return _codec_of(_PLAIN.get(type_, type_)) if _is_hashable(type_) else Codec(type_)
 
     def encode(self, value: T, *, what: str = "got") -> bytes:
-        """Encode a value as JSON and check its type. `what` begins the message of an error: "charge returned".
+        """Encode a value as JSON and check its type. ``what`` begins the message of an error: "charge returned".
 
         Raises:
-            BadValue: the value is not JSON (`value.not_json`) or not of this type (`value.wrong_type`).
+            BadValue: the value is not JSON (``value.not_json``) or not of this type (``value.wrong_type``).
             LimitExceeded: the value is too big or too deeply nested.
         """
         if type(value) is self._exact:
@@ -76,7 +76,7 @@ class Codec(Generic[T]):
     def dump(self, value: T, *, what: str, name: str = "") -> Any:
         """Return the value, converted to builtins if only pydantic can encode it.
 
-        `name` is the field of a bigger value that the value is for.
+        ``name`` is the field of a bigger value that the value is for.
 
         Raises:
             BadValue: pydantic cannot encode it.
@@ -93,7 +93,7 @@ class Codec(Generic[T]):
         """Decode a value from JSON.
 
         Raises:
-            BadValue: the JSON is not of this type (`value.wrong_type`).
+            BadValue: the JSON is not of this type (``value.wrong_type``).
         """
         try:
             return self._way.read(raw)  # type: ignore[no-any-return]
@@ -101,11 +101,11 @@ class Codec(Generic[T]):
             raise BadValue(misfit.sentence(what), code="value.wrong_type", path=misfit.path) from misfit.__cause__
 
     def read(self, raw: bytes) -> T:
-        """Decode a value. Raises `Misfit`, for callers that make their own message."""
+        """Decode a value. Raises ``Misfit``, for callers that make their own message."""
         return self._way.read(raw)  # type: ignore[no-any-return]
 
     def schema(self) -> dict[str, object]:
-        """Return the JSON Schema that `decode` accepts, with `$defs` at the top."""
+        """Return the JSON Schema that ``decode`` accepts, with ``$defs`` at the top."""
         return self._way.schema()
 
 
@@ -162,7 +162,7 @@ class _Adapter:
 
 
 def native_decoder(type_: Any) -> Callable[[bytes], Any]:
-    """Return the msgspec decoder of a type. Its errors can be passed to `misfit_of`."""
+    """Return the msgspec decoder of a type. Its errors can be passed to ``misfit_of``."""
     return msgspec.json.Decoder(type_, dec_hook=_read_model).decode
 
 

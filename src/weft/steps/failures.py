@@ -1,7 +1,7 @@
-"""Convert exceptions to `Failure` and back, with the same result live and on replay.
+"""Convert exceptions to ``Failure`` and back, with the same result live and on replay.
 
-An exception whose class is in `raises` keeps its class, its `args` and its attributes, as JSON. Every other exception
-becomes `StepFailed`. Class names in the data are looked up only among the classes in `raises`.
+An exception whose class is in ``raises`` keeps its class, its ``args`` and its attributes, as JSON. Every other
+exception becomes ``StepFailed``. Class names in the data are looked up only among the classes in ``raises``.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ T = TypeVar("T")
 MESSAGE_CHARS_MAX = 2_000
 DATA_BYTES_MAX = 8 * 1024
 ROLLBACK = "run.rollback"
-"""The code of `weft.Rollback`, which a workflow gets as `Rollback`, not as `StepFailed`."""
+"""The code of ``weft.Rollback``, which a workflow gets as ``Rollback``, not as ``StepFailed``."""
 _NEVER_ITSELF = frozenset(
     {"BaseExceptionGroup", "CancelledError", "GeneratorExit", "KeyboardInterrupt", "StopIteration", "SystemExit"}
 )
@@ -41,7 +41,7 @@ _RECORDED = "__weft_failure__"
 
 
 def failure_of(error: BaseException, *, step: str = "", location: str = "", attempts: int = 1) -> Failure:
-    """Convert an exception to a `Failure` for the log. Never raises, even if the exception is malformed."""
+    """Convert an exception to a ``Failure`` for the log. Never raises, even if the exception is malformed."""
     return Failure(
         type=type(error).__name__,
         message=text_of(error),
@@ -49,17 +49,17 @@ def failure_of(error: BaseException, *, step: str = "", location: str = "", atte
         step=step,
         location=location,
         attempts=attempts,
-        data=tuple(strike_value(_json(told(lambda: list(_arguments(error)), []), []))),
-        attributes=told(lambda: _attributes(error), {}),
-        where=told(lambda: user_line_of(error.__traceback__), ""),
+        data=tuple(strike_value(_json(read_safely(lambda: list(_arguments(error)), []), []))),
+        attributes=read_safely(lambda: _attributes(error), {}),
+        where=read_safely(lambda: user_line_of(error.__traceback__), ""),
     )
 
 
-def told(ask: Callable[[], T], default: T) -> T:
+def read_safely(ask: Callable[[], T], default: T) -> T:
     """Read something from an exception of user code, or return the default if reading raises.
 
-    The properties and `__str__` of an exception are user code, too. They may raise anything, even a
-    `KeyboardInterrupt`, which would otherwise end the host.
+    The properties and ``__str__`` of an exception are user code, too. They may raise anything, even a
+    ``KeyboardInterrupt``, which would otherwise end the host.
     """
     try:
         return ask()
@@ -82,7 +82,7 @@ def failure_of_step(error: BaseException, *, step: str, location: str = "", atte
 def failure_of_run(error: BaseException) -> Failure:
     """Convert the exception that ended a run, with the step that caused it and the reason."""
     failure = failure_of(error)
-    found = told(lambda: _root(error), None)
+    found = read_safely(lambda: _root(error), None)
     if found is None:
         return msgspec.structs.replace(failure, traceback=traceback_of(error))
     root = recorded(found)
@@ -99,7 +99,7 @@ def failure_of_run(error: BaseException) -> Failure:
 
 def recorded(error: BaseException) -> Failure | None:
     """Return the recorded failure that an exception was made from."""
-    kept: dict[str, Any] = told(lambda: vars(error), {})
+    kept: dict[str, Any] = read_safely(lambda: vars(error), {})
     for name in (_RECORDED, "failure"):
         found = kept.get(name)
         if isinstance(found, Failure):
@@ -237,12 +237,12 @@ def _made(cls: type[Exception], failure: Failure) -> Exception | None:
 def _constructed(cls: type[Exception], failure: Failure) -> Exception:
     error = cls(*failure.data)
     if text_of(error) != failure.message or _attributes(error) != failure.attributes:
-        raise ValueError(failure.type)  # its `__init__` takes other arguments than `args`
+        raise ValueError(failure.type)  # its ``__init__`` takes other arguments than ``args``
     return error
 
 
 def _restored(cls: type[Exception], failure: Failure) -> Exception:
-    """Rebuild an exception without its `__init__`, whose arguments are not known."""
+    """Rebuild an exception without its ``__init__``, whose arguments are not known."""
     error = cls.__new__(cls, *failure.data)
     error.args = failure.data or ((failure.message,) if failure.message else ())
     error.__dict__.update(failure.attributes)
@@ -251,7 +251,7 @@ def _restored(cls: type[Exception], failure: Failure) -> Exception:
 
 def _arguments(error: BaseException) -> tuple[Any, ...]:
     if isinstance(error, OSError) and error.filename is not None:
-        return (error.errno, error.strerror, error.filename)  # its `args` do not have the file name
+        return (error.errno, error.strerror, error.filename)  # its ``args`` do not have the file name
     return error.args
 
 
@@ -275,9 +275,9 @@ def _json(value: Any, default: Any) -> Any:
 
 
 def text_of(error: BaseException) -> str:
-    """Return the message of an exception. Never raises: a broken `__str__` must not hide the failure."""
+    """Return the message of an exception. Never raises: a broken ``__str__`` must not hide the failure."""
     broken = f"<{type(error).__name__} without a text>"
-    text = strike(told(lambda: str(error.message if isinstance(error, WeftError) else error), broken))
+    text = strike(read_safely(lambda: str(error.message if isinstance(error, WeftError) else error), broken))
     if len(text) > MESSAGE_CHARS_MAX:
         text = f"{text[: MESSAGE_CHARS_MAX - 3]}..."
     return text.replace("\0", "\\0").encode("utf-8", "replace").decode()

@@ -48,11 +48,11 @@ class Misfit(ValueError):
         self.got = got
 
     def below(self, place: str) -> Misfit:
-        """Return the misfit with its path prefixed by `place`."""
+        """Return the misfit with its path prefixed by ``place``."""
         return Misfit(_join(place, self.path), self.problem, self.got)
 
     def sentence(self, what: str) -> str:
-        """Return a sentence about a value: "charge returned a string (field `cents`); it must be an integer."."""
+        """Return a sentence about a value: "charge returned a string (field ``cents``); it must be an integer."."""
         field = f" (field `{self.path}`)" if self.path else ""
         if self.got:
             return f"{what} {self.got}{field}; it {self.problem}."
@@ -66,7 +66,7 @@ class Misfit(ValueError):
 
 
 def misfit_of(error: BaseException, raw: bytes) -> Misfit:
-    """Convert a decoder's error about `raw`. Errors from the user's own validators keep their text."""
+    """Convert a decoder's error about ``raw``. Errors from the user's own validators keep their text."""
     if isinstance(error, Misfit):
         return error
     if hasattr(error, "errors") and hasattr(error, "error_count"):

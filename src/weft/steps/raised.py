@@ -1,6 +1,6 @@
 """Distinguish exceptions raised by user code from those that end the host.
 
-Any exception that a body or a workflow raises is its own failure, `BaseException` included. There are two exceptions
+Any exception that a body or a workflow raises is its own failure, ``BaseException`` included. There are two exceptions
 to this: a Ctrl-C at the terminal, which Python raises wherever the main thread is, and the end of a simulated process.
 """
 

@@ -1,4 +1,4 @@
-"""JSON Schema for user types, with all definitions at the top, in `$defs`."""
+"""JSON Schema for user types, with all definitions at the top, in ``$defs``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def schema_of_object(properties: dict[str, dict[str, Any]], required: list[str])
 
 
 def hoist(schema: dict[str, Any], defs: dict[str, Any], *, prefer: str) -> dict[str, Any]:
-    """Move the `$defs` of a schema to `defs`. A definition whose name is taken is renamed."""
+    """Move the ``$defs`` of a schema to ``defs``. A definition whose name is taken is renamed."""
     own = schema.get("$defs", {})
     renamed = {name: f"{prefer}.{name}" for name, body in own.items() if defs.get(name, body) != body}
     for name, body in own.items():

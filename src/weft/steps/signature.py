@@ -48,7 +48,7 @@ _ABSENT = _Absent()
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """One parameter, as callers see it. `default` is used only if the parameter is not `required`."""
+    """One parameter, as callers see it. ``default`` is used only if the parameter is not ``required``."""
 
     name: str
     required: bool
@@ -58,7 +58,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Signature:
-    """The parameters and the result of a step or workflow. `Signature.of` makes it once."""
+    """The parameters and the result of a step or workflow. ``Signature.of`` makes it once."""
 
     def __init__(
         self, parameters: Sequence[Parameter], positional: Sequence[str], result: Codec[Any], *, takes_context: bool
@@ -79,10 +79,10 @@ class Signature:
 
     @staticmethod
     def of(fn: Callable[..., object], *, context_type: type | None = None) -> Signature:
-        """Read a function's signature. A first parameter of `context_type`, or called ctx, is injected and left out.
+        """Read a function's signature. A first parameter of ``context_type``, or called ctx, is injected and left out.
 
         Raises:
-            UsageError: a parameter is positional-only, `*args` or `**kwargs`: recorded arguments need names.
+            UsageError: a parameter is positional-only, ``*args`` or ``**kwargs``: recorded arguments need names.
             BadValue: no value of a declared type can be stored.
         """
         raw = _signature(fn)
@@ -95,10 +95,10 @@ class Signature:
         return Signature(parameters, positional, result, takes_context=takes_context)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, what: str) -> bytes:
-        """Bind the arguments of a call as Python does, and check them. `what` is the name of the function.
+        """Bind the arguments of a call as Python does, and check them. ``what`` is the name of the function.
 
         Raises:
-            BadValue: an argument is missing, unknown, of another type (`value.wrong_type`), or not JSON.
+            BadValue: an argument is missing, unknown, of another type (``value.wrong_type``), or not JSON.
             LimitExceeded: the arguments together are too big or too deep.
         """
         if not args and not kwargs and not self._required:
@@ -122,7 +122,7 @@ class Signature:
         return self.bind((), mapping, what=what)
 
     def unpack(self, raw: bytes, defaults: bytes = b"", *, what: str) -> dict[str, Any]:
-        """Return the typed keyword arguments for the function. Missing ones come from `defaults`, or from the function.
+        """Return the typed keyword arguments for the function. Missing ones come from ``defaults`` or the function.
 
         Raises:
             BadValue: the recorded input does not fit this signature, because the code has changed since. The hint says

@@ -41,7 +41,7 @@ def loggable(error: BaseException) -> BaseException:
 
 
 def user_line_of(traceback: TracebackType | None) -> str:
-    """Return the innermost line of the user's own code as `file.py:12`, else the innermost line outside Weft."""
+    """Return the innermost line of the user's own code as ``file.py:12``, else the innermost line outside Weft."""
     frames: list[tuple[str, int]] = []
     while traceback is not None:
         frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))

@@ -1,4 +1,4 @@
-"""Runs one scenario repeatedly, with a crash at another write each time."""
+"""Run one scenario repeatedly, with a crash at a different write each time."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Crashes:
         return result
 
     def _is_due(self, call: StoreCall, when: When) -> bool:
-        """Check whether the process dies here."""
+        """Return whether the process dies here."""
         if when == "before":
             self.writes.append(call.what)
         if self.at_write == (len(self.writes) - 1, when):

@@ -47,7 +47,7 @@ CAPS = (
 
 
 def render_text(picture: Picture, *, width: int, color: bool = False) -> str:
-    """Draw a picture in lines of at most `width` cells. `color` adds ANSI sequences and changes nothing else."""
+    """Draw a picture in lines of at most ``width`` cells. ``color`` adds ANSI sequences and changes nothing else."""
     picture = cleaned(picture)
     lines = _drawn(picture, width, color=color) or outline(picture, width=width, color=color)
     return "\n".join([*_heading(picture, width, color=color), *lines]) + "\n"

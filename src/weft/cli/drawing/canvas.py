@@ -28,7 +28,7 @@ class Stroke(NamedTuple):
 
 
 class Canvas:
-    """A grid of cells. `style` is the number of an SGR sequence ("31", "2;32"), or empty."""
+    """A grid of cells. ``style`` is the number of an SGR sequence ("31", "2;32"), or empty."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width = width

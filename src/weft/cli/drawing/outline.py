@@ -1,4 +1,4 @@
-"""Draws a picture as an outline: a line per box in the order of the flow, below it a line per labelled arrow."""
+"""Draw a picture as an outline: a line per box in the order of the flow, and below it a line per labelled arrow."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIGNS = {"main": "→", "back": "↺", "error": "⇢", "timeout": "⇢"}
 
 
 def outline(picture: Picture, *, width: int, color: bool) -> list[str]:
-    """Return lines of at most `width` cells. Arrows without a label are on the line of their box."""
+    """Return lines of at most ``width`` cells. Arrows without a label are on the line of their box."""
     ranked = rank(picture, [(1, 1)] * len(picture.boxes), [(0, 0)] * len(picture.arrows))
     order = sorted(range(len(picture.boxes)), key=lambda number: ranked.vertices[number].rank)
     names = {box.id: box.title or box.id or "start" for box in picture.boxes}

@@ -15,8 +15,8 @@ from weft.observe.pictures.node_states import Standing
 def picture_of_graph(graph: GraphModel, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:
     """Return the picture of a graph, with what a run of it has done and where its tokens are.
 
-    A state does not remember which edges were taken; `taken` names them (see `edges_taken`). Without it only those are
-    marked that a live token came by.
+    A state does not record which edges were taken; ``taken`` names them (see ``edges_taken``). Without it, only the
+    edges that live tokens arrived by are marked.
     """
     if state is None:
         boxes = [_start_box(graph), *(_box(node) for node in graph.nodes.values())]

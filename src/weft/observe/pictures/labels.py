@@ -164,7 +164,7 @@ def _again(repeat: Repeat) -> str:
 
 
 def _is_last_resort(node: Node, edge: Edge) -> bool:
-    """Check whether other edges are tried first."""
+    """Return whether other edges are tried first."""
     firsts = [tier for tier in node.tiers if tier not in node.error_tiers]
     return node.fan_out != "all" and len(firsts) > 1 and edge.name not in firsts[0]
 

@@ -32,7 +32,7 @@ STROKES: Final[dict[ArrowKind, str]] = {
 
 
 def render_mermaid(picture: Picture) -> str:
-    """Return the source of a flowchart; boxes are `b0`, `b1`, … in the order of the picture."""
+    """Return the source of a flowchart; boxes are ``b0``, ``b1``, … in the order of the picture."""
     picture = cleaned(picture)
     names = {box.id: f"b{number}" for number, box in enumerate(picture.boxes)}
     lines = []

@@ -11,12 +11,16 @@ from weft.observe.pictures.ranks import Size, Vertex
 
 @dataclass(frozen=True, slots=True)
 class LayoutMetrics:
-    """Sizes and distances. `label_line`: where in a label of this width its arrow passes.
+    """Sizes and distances.
 
-    Across: `gap` between two boxes, `lane` beside a line, `port` between two lines at one box, `corner` between the
-    outermost of them and the side of the box. Down: what lies between two ranks has `straight` room if no line turns
-    there; otherwise `lead` to the first turn, `track` from turn to turn, and `head` from the last one to what follows.
-    A head in front of boxes has `arrow` more, and so has `straight`.
+    ``label_line`` returns the offset at which the arrow passes through a label of the given width.
+
+    Horizontal distances: ``gap`` between two boxes, ``lane`` beside a line, ``port`` between two lines at the same box,
+    and ``corner`` between the outermost line and the side of the box.
+
+    Vertical distances between two ranks: ``straight`` if no line turns there. Otherwise ``lead`` to the first turn,
+    ``track`` from turn to turn, and ``head`` after the last turn. In front of a box, ``arrow`` is added to ``head`` and
+    to ``straight``.
     """
 
     box: Callable[[Box], Size]

@@ -1,6 +1,6 @@
 """The parts of a picture: boxes with a state, and arrows between them.
 
-Titles and labels may come from anywhere; `cleaned` makes one printable line of each, so that no renderer meets a line
+Titles and labels may come from anywhere; ``cleaned`` makes one printable line of each, so that no renderer meets a line
 break, an escape sequence or half a character. Quoting for its own format is up to each renderer.
 """
 
@@ -17,9 +17,10 @@ ArrowKind = Literal["main", "back", "error", "timeout"]
 
 
 class Box(msgspec.Struct, frozen=True):
-    """A box. `subtitle` says what it does, `badges` where it stands, `tip` what there is no room for (a fact per line).
+    """A box.
 
-    `times`: how often it was done. A `start` without a title is drawn as a dot.
+    ``subtitle`` says what the box does, ``badges`` show its state, and ``tip`` has the details for which there is no
+    room, one per line. ``times`` is how often it was performed. A ``start`` without a title is drawn as a dot.
     """
 
     id: str
@@ -33,7 +34,7 @@ class Box(msgspec.Struct, frozen=True):
 
 
 class Arrow(msgspec.Struct, frozen=True):
-    """An arrow. `back` arrows close a loop: they are drawn against the flow and ignored when boxes are ranked."""
+    """An arrow. ``back`` arrows close a loop: they are drawn against the flow and ignored when boxes are ranked."""
 
     source: str
     to: str

@@ -115,7 +115,7 @@ class Standing:
         return "idle" if node.id in self._ahead else "skipped"
 
     def _caught(self, node: Node) -> bool:
-        """Check whether an edge for failures was taken from here."""
+        """Return whether an edge for failures was taken from here."""
         return any(name in self.taken for tier in node.error_tiers for name in tier)
 
     def _badges(self, node: Node) -> Iterator[str]:

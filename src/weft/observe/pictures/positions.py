@@ -46,7 +46,7 @@ class Positions:
         self.ranked = ranked
         self.metrics = metrics
         self.leaving: dict[tuple[int, int], float] = {}
-        """Where an arrow leaves a box below, by (box, arrow), counted from its left side; `entering`: above."""
+        """Where an arrow leaves a box below, by (box, arrow), counted from its left side; ``entering``: above."""
         self.entering: dict[tuple[int, int], float] = {}
         self._spread()
         self._above: list[list[Hop]] = [[] for _ in ranked.vertices]
@@ -56,7 +56,7 @@ class Positions:
             self._add_hops(chain)
 
     def settle(self) -> None:
-        """Give every vertex its `x`, none below 0."""
+        """Give every vertex its ``x``, none below 0."""
         spots = self._begin()
         for sweep in range(SWEEPS):
             near = (self._above, self._below) if sweep % 2 == 0 else (self._below, self._above)

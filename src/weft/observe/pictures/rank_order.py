@@ -171,7 +171,7 @@ def _add_lane(ranked: Ranked, chain: Chain, around: set[int], label: Size) -> No
 
 
 def _is_freer_on_right(ranked: Ranked, around: set[int], levels: range) -> bool:
-    """Check whether less stands to the right of a loop than to its left."""
+    """Return whether less stands to the right of a loop than to its left."""
     left = right = 0
     for level in levels:
         inside = [ranked.vertices[number].place for number in ranked.rows[level] if number in around]

@@ -18,7 +18,7 @@ Size = tuple[int, int]
 
 @dataclass(slots=True)
 class Vertex:
-    """A part of a rank that takes room. `place`: its index in the rank. `x`: its left side."""
+    """A part of a rank that takes room. ``place``: its index in the rank. ``x``: its left side."""
 
     kind: Literal["box", "label", "bend"]
     rank: int
@@ -30,7 +30,7 @@ class Vertex:
 
 @dataclass(slots=True)
 class Chain:
-    """An arrow: its vertices from source to target. `up`: all but the first and the last are its lane."""
+    """An arrow: its vertices from source to target. ``up``: all but the first and the last are its lane."""
 
     arrow: int
     vertices: list[int]
@@ -39,7 +39,7 @@ class Chain:
 
 @dataclass(slots=True)
 class Ranked:
-    """A picture in ranks. Its first vertices are the boxes in order; `rows` has the vertices of each rank."""
+    """A picture in ranks. Its first vertices are the boxes in order; ``rows`` has the vertices of each rank."""
 
     vertices: list[Vertex]
     rows: list[list[int]]

@@ -1,4 +1,4 @@
-"""Colours, fonts and widths of SVG pictures. Every rule is below `.weft`: an embedded picture styles only itself.
+"""Colours, fonts and widths of SVG pictures. Every rule is below ``.weft``: an embedded picture styles only itself.
 
 Plain rules and one media query: no variables and no scripts, which not every viewer of SVG knows.
 """

@@ -1,4 +1,4 @@
-"""Wraps texts in any unit of width. Pure."""
+"""Wrap texts, with widths in any unit. Pure."""
 
 from __future__ import annotations
 

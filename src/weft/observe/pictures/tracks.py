@@ -14,7 +14,7 @@ COVERED = 10
 
 @dataclass(slots=True)
 class LineTurn:
-    """A line that comes from `begin` and goes to `end`; True: that end is above. `track` counts from above."""
+    """A line that comes from ``begin`` and goes to ``end``; True: that end is above. ``track`` counts from above."""
 
     begin: tuple[int, bool]
     end: tuple[int, bool]

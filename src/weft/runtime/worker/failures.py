@@ -11,7 +11,7 @@ from weft.core.effects import PerformTask
 from weft.errors import Failure, OutcomeUnknown, StepTimedOut, UnknownStep
 from weft.runtime.worker.flight import Flight
 from weft.steps.base import PerformedElsewhere, StepBody
-from weft.steps.failures import failure_of_step, text_of, told
+from weft.steps.failures import failure_of_step, read_safely, text_of
 from weft.steps.http.failures import AnsweredLater
 from weft.steps.raised import BodyRaised, ends_host
 
@@ -26,10 +26,10 @@ def report_failure(effect: PerformTask, body: StepBody | None, error: BaseExcept
     failure = failure_of_step(error, step=effect.step, location=effect.location, attempts=effect.attempt)
     if isinstance(error, TimeoutError) and effect.policy.timeout_ms and not text_of(error):
         failure = _timed_out(failure, effect)
-    if effect.policy.effect == "irreversible" and told(lambda: getattr(error, "in_doubt", False), False):
+    if effect.policy.effect == "irreversible" and read_safely(lambda: getattr(error, "in_doubt", False), False):
         failure = msgspec.structs.replace(failure, type="OutcomeUnknown", code=OutcomeUnknown.code)
     retryable = body is not None and not body.is_final(error)
-    wait_ms = told(lambda: getattr(error, "retry_after_ms", None), None) or 0
+    wait_ms = read_safely(lambda: getattr(error, "retry_after_ms", None), None) or 0
     return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
 
 

@@ -6,5 +6,5 @@
     node       step     health     what graphs, goals and the catalogue use
     webhooks                       URLs for answers that come later, and their signatures
 
-Only `guard` and `wire` import aiohttp, with the first call, because it is slow to import.
+Only ``guard`` and ``wire`` import aiohttp, with the first call, because it is slow to import.
 """

@@ -2,9 +2,9 @@
 
 Everything except public unicast is refused: private, loopback, link-local (cloud metadata), shared,
 reserved, documentation, multicast, and every IPv6 form that carries an IPv4 address inside (mapped, compatible, NAT64,
-6to4, Teredo). The tables are our own, because the meaning of `is_global` in `ipaddress` varies by Python release.
+6to4, Teredo). The tables are our own, because the meaning of ``is_global`` in ``ipaddress`` varies by Python release.
 
-`WEFT_HTTP_ALLOW="127.0.0.1,10.0.0.0/8,billing.internal"` allows addresses, networks and host names.
+``WEFT_HTTP_ALLOW="127.0.0.1,10.0.0.0/8,billing.internal"`` allows addresses, networks and host names.
 """
 
 from __future__ import annotations

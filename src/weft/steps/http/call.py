@@ -44,7 +44,7 @@ def webhook_headers(later: Later | None) -> dict[str, str]:
 
 
 def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = False, bare: bool = False) -> Later:
-    """Make the webhook for this attempt. ``by_url``: its URL contains the key; ``bare``: see `Receipt`.
+    """Make the webhook for this attempt. ``by_url``: its URL contains the key; ``bare``: see ``Receipt``.
 
     Raises:
         UsageError: this engine has no URL for webhooks.

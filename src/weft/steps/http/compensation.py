@@ -1,4 +1,4 @@
-"""The undo of a goal's HTTP step: a POST of ``{input, output}`` to its `compensate` URL."""
+"""The undo of a goal's HTTP step: a POST of ``{input, output}`` to its ``compensate`` URL."""
 
 from __future__ import annotations
 

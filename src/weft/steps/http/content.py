@@ -54,7 +54,7 @@ def content(answer: HttpResponse) -> Any:
 
 
 def parse_json(body: bytes, what: str) -> Any:
-    """Parse the body as JSON, whatever its media type. `what` begins the message of an error.
+    """Parse the body as JSON, whatever its media type. ``what`` begins the message of an error.
 
     Raises:
         HttpFailed: the body is not JSON.

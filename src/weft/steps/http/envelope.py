@@ -12,13 +12,13 @@ _ENVELOPE = frozenset({"success", "outputs", "error"})
 
 
 def read_outputs(body: bytes, content_type: str, *, what: str, bare: bool = False) -> dict[str, Any]:
-    """Read the outputs by name. An empty body has no outputs. `what` begins the message of an error.
+    """Read the outputs by name. An empty body has no outputs. ``what`` begins the message of an error.
 
     ``bare``: the object contains the outputs, even if it looks like an envelope.
 
     Raises:
         NotAnAnswer: the body is not a JSON object.
-        HttpFailed: the body reports a failure: `success: false`, or a problem document.
+        HttpFailed: the body reports a failure: ``success: false``, or a problem document.
     """
     if not body.strip():
         return {}

@@ -2,12 +2,12 @@
 
     HttpFailed              a final answer: a 4xx, garbage, a bad redirect. Never retried
     ├── NotAnAnswer         the answer cannot be read as outputs
-    └── HttpUnavailable     no answer, or a temporary error: retried, not before `retry_after_ms`
-    AddressRefused          the address may not be called (a `NotAllowed`). Never retried
+    └── HttpUnavailable     no answer, or a temporary error: retried, not before ``retry_after_ms``
+    AddressRefused          the address may not be called (a ``NotAllowed``). Never retried
 
     AnsweredLater           no failure: the call was accepted and its answer comes by webhook
 
-Answers beyond a limit are `LimitExceeded`, requests that cannot be sent are `BadValue`; both are final.
+Answers beyond a limit are ``LimitExceeded``, requests that cannot be sent are ``BadValue``; both are final.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.errors import LimitExceeded, NotAllowed, UsageError, WeftError
 
 
 class HttpFailed(WeftError):
-    """The server answered, and a retry would get the same answer. `status` is None if it was not HTTP."""
+    """The server answered, and a retry would get the same answer. ``status`` is None if it was not HTTP."""
 
     code = "http.failed"
 
@@ -28,7 +28,7 @@ class HttpFailed(WeftError):
 
 
 class HttpUnavailable(HttpFailed):
-    """No answer, or a temporary error. `in_doubt`: the server may have acted on the request."""
+    """No answer, or a temporary error. ``in_doubt``: the server may have acted on the request."""
 
     code = "http.unavailable"
 
@@ -62,7 +62,7 @@ class AddressRefused(NotAllowed):
 
 
 class AnsweredLater(Exception):
-    """Raised by `perform` in place of an answer: the call was accepted, the answer comes by webhook with this token."""
+    """Raised by ``perform`` when the call was accepted and the answer will come by webhook with this token."""
 
     def __init__(self, token: str) -> None:
         super().__init__(token)

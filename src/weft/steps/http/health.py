@@ -1,4 +1,4 @@
-"""Check whether the server of a step is up. Shown by `steps` and `explain`; no decision depends on it."""
+"""Check whether the server of a step is up. ``steps`` and ``explain`` show the result; no decision depends on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `http` node of a graph: a request as JSON in, ``{status, headers, body}`` out."""
+"""The ``http`` node of a graph: a request as JSON in, ``{status, headers, body}`` out."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _Scalar = str | int | float | bool | None
 
 
 class _HttpFields(msgspec.Struct, forbid_unknown_fields=True):
-    """The fields of `http` in a graph document, with templates filled. `timeout` is the node's own, if it has one."""
+    """The fields of ``http`` in a graph document, with templates filled in. ``timeout`` is that of the node, if any."""
 
     url: str
     method: str = "GET"
@@ -46,7 +46,7 @@ _read = msgspec.json.Decoder(_HttpFields).decode
 
 
 class HttpNode:
-    """Performs all `http` nodes. Everything that differs between nodes is in the arguments."""
+    """Performs all ``http`` nodes. Everything that differs between nodes is in the arguments."""
 
     __slots__ = ("_client", "_clock", "_keep", "_webhooks", "name")
 

@@ -12,7 +12,7 @@ from weft.steps.http.exchange import HttpResponse
 from weft.steps.http.failures import HttpFailed, HttpUnavailable
 
 RETRY_AFTER_MS_MAX = 24 * 3_600_000
-"""The limit of `Retry-After`: a header must not stop a run for years."""
+"""The limit of ``Retry-After``: a header must not stop a run for years."""
 
 _AGAIN = frozenset({408, 425, 429})
 _TOLD_CHARS_MAX = 300
@@ -22,7 +22,7 @@ def check_status(answer: HttpResponse, *, now_ms: int) -> None:
     """Accept a 2xx status.
 
     Raises:
-        HttpUnavailable: 408, 425, 429 and 5xx, with the time that `Retry-After` asks for.
+        HttpUnavailable: 408, 425, 429 and 5xx, with the time that ``Retry-After`` asks for.
         HttpFailed: every other status.
     """
     if answer.ok:
@@ -39,7 +39,7 @@ def check_status(answer: HttpResponse, *, now_ms: int) -> None:
 
 
 def retry_after_ms(answer: HttpResponse, *, now_ms: int) -> int | None:
-    """Return how long `Retry-After` asks to wait: seconds, or a date compared with the `Date` of the response.
+    """Return how long ``Retry-After`` asks to wait: seconds, or a date compared with the ``Date`` of the response.
 
     None if there is no valid value.
     """

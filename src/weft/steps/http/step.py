@@ -1,10 +1,11 @@
 """A goal's step that is an HTTP call: its arguments in, its outputs out, at once or later by webhook.
 
-The body is ``{arguments, metadata}``. A GET has no body: arguments that are not in its address go into the query. The
-metadata contain the run (`flow_id`), the step (`step_id`), the call (`receipt_token`, the idempotency key, which is the
-same in every attempt) and the attempt. For an answer that comes later, they also contain its URL (`webhook_url`) and
-the key that signs it (`webhook_key`). Headers contain the same for every method: `Weft-Run`, `Weft-Step`, `Weft-Key`,
-`Weft-Attempt`, `Weft-Webhook-URL`, `Weft-Webhook-Key`. With ``body: bare``, the body is the arguments alone.
+The body is ``{arguments, metadata}``. A GET has no body: arguments that are not in its URL go into the query. The
+metadata name the run (``flow_id``), the step (``step_id``), the call (``receipt_token``, an idempotency key that is the
+same in every attempt) and the attempt. For an answer that comes later, they also contain its URL (``webhook_url``) and
+the key that signs it (``webhook_key``). Headers contain the same for every method: ``Weft-Run``, ``Weft-Step``,
+``Weft-Key``, ``Weft-Attempt``, ``Weft-Webhook-URL``, ``Weft-Webhook-Key``. With ``body: bare``, the body is the
+arguments alone.
 """
 
 from __future__ import annotations

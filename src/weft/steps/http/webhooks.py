@@ -6,7 +6,7 @@ engine, so a callee can answer its own request and no other. The answer is a POS
 
     Weft-Signature: t=<unix seconds>,v1=<hex of HMAC-SHA256(key, "<unix seconds>." + body)>
 
-A step with `webhook: url` is for callees that cannot sign: the URL ends in ``?key=<key>``, which is sufficient proof.
+A step with ``webhook: url`` is for callees that cannot sign: the URL ends in ``?key=<key>``, which is sufficient proof.
 The token says whether that is allowed, so such a URL cannot be made for another step.
 """
 

@@ -33,7 +33,7 @@ class Wire:
         self._session = aiohttp.ClientSession(
             connector=connector(guard),
             cookie_jar=aiohttp.DummyCookieJar(),  # a cookie of one run must not be sent for another
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # `send` has one for the whole call
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # ``send`` has one for the whole call
             auto_decompress=False,
             trust_env=False,
             max_line_size=limits.header_bytes_max,
@@ -47,7 +47,7 @@ class Wire:
         await self._session.close()
 
     async def send(self, request: HttpRequest) -> HttpResponse:
-        """Send a request, as `HttpClient.send`."""
+        """Send a request, as ``HttpClient.send``."""
         progress = _Progress()
         try:
             async with asyncio.timeout(request.timeout_ms / 1000):

@@ -1,7 +1,8 @@
-"""join, race, map and loop, on the private loop of a run.
+"""The control flow of code workflows: join, race, map and loop, on the private event loop of a run.
 
-Only what replay cannot work out by itself is recorded: who won a race (its losers leave the state), and the round of a
-loop. Branches are asyncio tasks with scopes named after them, so what happens inside is recorded like anything else.
+Only what replay cannot infer is recorded: the winner of a race, the number of items of a map, and the state of a loop's
+current round. Branches are asyncio tasks. Each has a scope with its name, and operations inside it are recorded as
+usual.
 """
 
 from __future__ import annotations
@@ -23,25 +24,29 @@ from weft.runtime.run.driver import CodeScope
 from weft.runtime.run.private_loop import ScopedTask, error_of
 from weft.runtime.run.scopes import CURRENT
 from weft.steps.codec import Codec
-from weft.steps.failures import failure_of, recorded, told
+from weft.steps.failures import failure_of, read_safely, recorded
 
 _decode_name = msgspec.json.Decoder(str).decode
 
 
-def open_place(name: str, kind: str) -> tuple[CodeScope, int, Entry | None, CodeScope]:
-    """Return the next use of a name where the code is: its scope, its number, what is recorded, the scope inside."""
+def open_scope(name: str, kind: str) -> tuple[CodeScope, int, Entry | None, CodeScope]:
+    """Open a named scope at the current place of the code.
+
+    Returns the surrounding scope, the number of this use of the name there, the recorded entry if any, and the new
+    scope.
+    """
     scope = CURRENT.get()
     n, entry = scope.driver.find(scope, check_name(name), kind)
     return scope, n, entry, scope.inside(name, n)
 
 
-def branch(inner: CodeScope, key: str, call: Coroutine[Any, Any, Any]) -> ScopedTask:
+def spawn_branch(inner: CodeScope, key: str, call: Coroutine[Any, Any, Any]) -> ScopedTask:
     """Start a task for one branch, in a scope of its own."""
     return inner.driver.loop.spawn(call, inner.branch(key))
 
 
-class Finish:
-    """Tells in which order tasks end, at a cost per task that does not depend on how many there are."""
+class FinishOrder:
+    """Yields tasks in the order in which they end. The cost per task does not depend on the number of tasks."""
 
     __slots__ = ("_ended", "_waiter")
 
@@ -66,30 +71,33 @@ class Finish:
 
 
 async def wait_for(inner: CodeScope, tasks: Mapping[str, ScopedTask], timeout_ms: int, *, first: bool) -> bool:
-    """Wait for the branches (``first``: for one that succeeded, or for all); False when the time was up before."""
-    finish = Finish()
+    """Wait until all branches have ended or, with ``first``, until one has succeeded.
+
+    Returns False if the timeout came first.
+    """
+    finish_order = FinishOrder()
     for task in tasks.values():
-        finish.add(task)
-    clock = branch(inner, "!timeout", sleep_ms(timeout_ms)) if timeout_ms else None
-    if clock is not None:
-        finish.add(clock)
-    left = len(tasks)
+        finish_order.add(task)
+    timer = spawn_branch(inner, "!timeout", sleep_ms(timeout_ms)) if timeout_ms else None
+    if timer is not None:
+        finish_order.add(timer)
+    running = len(tasks)
     try:
-        while left:
-            ended = await finish.next()
-            if ended is clock:
+        while running:
+            ended = await finish_order.next()
+            if ended is timer:
                 return False
             if first and _has_succeeded(ended):
                 return True
-            left -= 1
+            running -= 1
     finally:
-        if clock is not None:
-            await _end([clock])
+        if timer is not None:
+            await _cancel([timer])
     return True
 
 
 async def sleep_ms(timeout_ms: int) -> None:
-    """Sleep as part of an operation, under none of the user's names."""
+    """Sleep as part of another operation. The name of the timer cannot collide with a name of the user."""
     scope = CURRENT.get()
     driver = scope.driver
     n, entry = driver.find(scope, "!sleep", "sleep")
@@ -98,13 +106,13 @@ async def sleep_ms(timeout_ms: int) -> None:
     await driver.outcome(entry)
 
 
-async def _end(tasks: Iterable[ScopedTask]) -> None:
-    """Cancel what is not done and let it clean up."""
-    left = [task for task in tasks if not task.done()]
-    for task in left:
+async def _cancel(tasks: Iterable[ScopedTask]) -> None:
+    """Cancel the tasks that are not done, and wait until they have cleaned up."""
+    running = [task for task in tasks if not task.done()]
+    for task in running:
         task.cancel()
-    if left:
-        await asyncio.wait(left)
+    if running:
+        await asyncio.wait(running)
 
 
 def _has_succeeded(task: ScopedTask) -> bool:
@@ -131,8 +139,8 @@ def _raise_failures(name: str, tasks: Mapping[str, ScopedTask], total: int) -> N
 
 
 def _brief(error: Exception) -> str:
-    """Return an error in one line, without its hint, which is added once at the end."""
-    text = told(lambda: error.message if isinstance(error, WeftError) else str(error), "")
+    """Return an error in one line, without its hint."""
+    text = read_safely(lambda: error.message if isinstance(error, WeftError) else str(error), "")
     return f"{type(error).__name__}: {text.rstrip('. ')}" if text else type(error).__name__
 
 
@@ -140,12 +148,12 @@ async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
     """Wait for all branches. If some fail, the others still finish; then all failures are raised together."""
     for key in calls:
         check_name(key)
-    _, _, _, inner = open_place(name, "join")
-    tasks = {key: branch(inner, key, call) for key, call in calls.items()}
+    _, _, _, inner = open_scope(name, "join")
+    tasks = {key: spawn_branch(inner, key, call) for key, call in calls.items()}
     try:
         in_time = await wait_for(inner, tasks, timeout_ms, first=False) if tasks else True
     finally:
-        await _end(tasks.values())
+        await _cancel(tasks.values())
     if not in_time:
         raise TimedOut(f"{name} did not finish in time", code="wait.timed_out")
     _raise_failures(name, tasks, len(tasks))
@@ -153,21 +161,21 @@ async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
 
 
 async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout_ms: int) -> Winner[Any]:
-    """Return the first that succeeds. The others are cancelled, and what they recorded leaves the state."""
+    """Return the first branch that succeeds. The others are cancelled, and their entries are removed from the state."""
     if not calls:
         raise UsageError(f"The race {name!r} has no branches.", hint="Give it at least one call.")
     for key in calls:
         check_name(key)
-    scope, n, entry, inner = open_place(name, "race")
+    scope, n, entry, inner = open_scope(name, "race")
     if entry is not None:
         return await _replay_race(inner, calls, entry, timeout_ms)
-    tasks = {key: branch(inner, key, call) for key, call in calls.items()}
+    tasks = {key: spawn_branch(inner, key, call) for key, call in calls.items()}
     try:
         in_time = await wait_for(inner, tasks, timeout_ms, first=True)
-        # Before the losers are cancelled: one that ignores that and returns has not won.
+        # Choose before the losers are cancelled: a loser that ignores its cancellation and returns has not won.
         winner = next((key for key, task in tasks.items() if _has_succeeded(task)), None)
     finally:
-        await _end(tasks.values())
+        await _cancel(tasks.values())
     if winner is None and in_time:
         _raise_failures(name, tasks, len(tasks))
     losers = [key for key in tasks if key != winner]
@@ -181,65 +189,65 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
 async def _replay_race(
     inner: CodeScope, calls: Mapping[str, Coroutine[Any, Any, Any]], entry: Entry, timeout_ms: int
 ) -> Winner[Any]:
-    """Replay only the winner's branch.
-
-    Nothing is left of the others, but they may have delayed the end.
-    """
+    """Replay only the branch of the winner. The state no longer has entries of the other branches."""
     winner = _decode_name(entry.output)
     _close(call for key, call in calls.items() if key != winner)
     if not winner:
-        await branch(inner, "!timeout", sleep_ms(timeout_ms))
+        await spawn_branch(inner, "!timeout", sleep_ms(timeout_ms))
         await inner.driver.outcome(entry)
         raise _race_timed_out(entry.key)
     if winner not in calls:
         inner.driver.diverge(inner.prefix, f"the winner {winner!r}", f"a race of {', '.join(calls)}")
-    value = await branch(inner, winner, calls[winner])
+    value = await spawn_branch(inner, winner, calls[winner])
     await inner.driver.outcome(entry)
     return Winner(winner, value)
 
 
 def _race_timed_out(name: str) -> TimedOut:
-    return TimedOut(f"{name}: nobody finished in time", code="wait.timed_out")
+    return TimedOut(f"{name}: no branch finished in time", code="wait.timed_out")
 
 
 async def map_items(
     name: str, fn: Callable[[Any], Coroutine[Any, Any, Any]], items: Iterable[Any], width: int, *, raising: bool
 ) -> list[Any]:
-    """Apply ``fn`` to the items, at most ``width`` at once. Results are in the order of the items."""
+    """Apply ``fn`` to the items, at most ``width`` at once. Results are in the order of the items.
+
+    With ``raising``, the first failure ends the map; otherwise every result is an ``Ok`` or an ``Err``.
+    """
     if width < 1:
         raise BadValue(f"map({name!r}): width={width} must be at least 1.", code="value.bad_policy")
-    scope, n, entry, inner = open_place(name, "map")
+    scope, n, entry, inner = open_scope(name, "map")
     todo = list(items)
     if entry is None:
-        # Recorded so that the progress of the run can be shown.
+        # The number of items is recorded to show the progress of the run.
         scope.driver.ask(c.RecordValue(scope.prefix, name, n, "map", msgspec.Raw(b"%d" % len(todo))))
     else:
         inner.driver.compare_items(inner, entry, len(todo))
     results: list[Any] = [None] * len(todo)
     running: dict[ScopedTask, int] = {}
-    following = 0
+    next_index = 0
     failed: dict[str, ScopedTask] = {}
-    finish = Finish()
+    finish_order = FinishOrder()
     try:
-        while (following < len(todo) or running) and not failed:
-            while following < len(todo) and len(running) < width:
-                task = branch(inner, f"~{following}", fn(todo[following]))
-                finish.add(task)
-                running[task] = following
-                following += 1
-            task = await finish.next()
+        while (next_index < len(todo) or running) and not failed:
+            while next_index < len(todo) and len(running) < width:
+                task = spawn_branch(inner, f"~{next_index}", fn(todo[next_index]))
+                finish_order.add(task)
+                running[task] = next_index
+                next_index += 1
+            task = await finish_order.next()
             index = running.pop(task)
             error = error_of(task)
             if error is not None and not isinstance(error, Exception):
                 raise error
-            if error is not None and not raising and is_for_the_run(error):
+            if error is not None and not raising and concerns_run(error):
                 raise error
             if error is not None and raising:
                 failed[f"~{index}"] = task
             else:
                 results[index] = task.result() if raising else _outcome(task, error)
     finally:
-        await _end(running)
+        await _cancel(running)
     if failed:
         _raise_failures(name, failed, len(todo))
     return results
@@ -250,12 +258,12 @@ def _outcome(task: asyncio.Future[Any], error: BaseException | None) -> Ok[Any] 
 
 
 def err_of(error: BaseException) -> Err:
-    """Return a failure as a value."""
+    """Return an exception as an ``Err``."""
     return Err(recorded(error) or failure_of(error))
 
 
-def is_for_the_run(error: BaseException) -> bool:
-    """Check whether an error concerns the run and not only the call: wrong code, or `weft.Rollback`."""
+def concerns_run(error: BaseException) -> bool:
+    """Return whether an error concerns the whole run, not only one call: a usage error, or ``weft.Rollback``."""
     if isinstance(error, BaseExceptionGroup):
         return error.subgroup(Rollback) is not None
     return isinstance(error, UsageError | Rollback)
@@ -264,11 +272,11 @@ def is_for_the_run(error: BaseException) -> bool:
 async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, keep: int) -> Any:
     """Run rounds of ``body`` until it is done.
 
-    The state of each round is recorded; a restart goes on with the current one.
+    The state of each round is recorded. After a restart, the run continues with the current round.
     """
     if keep < 0:
         raise BadValue(f"loop({name!r}): keep={keep} must be 0 or more.", code="value.bad_policy")
-    scope, n, entry, inner = open_place(name, "loop")
+    scope, n, entry, inner = open_scope(name, "loop")
     driver = scope.driver
     state_codec, result_codec = _codecs(body, state)
     if entry is not None and entry.status == "done":
@@ -282,7 +290,7 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
         state = driver.read(state_codec, await driver.value(entry.output), entry)
     while True:
         driver.begin_round()
-        turn = await branch(inner, f"~{number}", _round(body, state))
+        turn = await spawn_branch(inner, f"~{number}", _round(body, state))
         if isinstance(turn, Done):
             raw = result_codec.encode(turn.value, what=f"{name} ended with")
             driver.outside.issue(c.FinishLoop(scope.prefix, name, n, number + 1, driver.outside.keep(raw)))
@@ -293,14 +301,14 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
         if not isinstance(turn, Again):
             raise UsageError(
                 f"The body of the loop {name!r} returned {type(turn).__name__}.",
-                hint="Return weft.again(state) to go on, or weft.done(value) to leave.",
+                hint="Return weft.again(state) to continue, or weft.done(value) to end the loop.",
             )
         if driver.tell_cancel():
-            # Between two rounds, live and on replay: a round that waits for nothing gives no other chance.
+            # Let the cancellation arrive between two rounds, live and on replay: a round may not wait for anything.
             await asyncio.sleep(0)
         number += 1
-        inner.counts.pop(f"~{number - keep - 2}", None)  # its entries have left the state
-        raw = state_codec.encode(turn.state, what=f"{name} goes on with")
+        inner.counts.pop(f"~{number - keep - 2}", None)  # the state no longer has the entries of that round
+        raw = state_codec.encode(turn.state, what=f"{name} continues with")
         driver.outside.issue(c.TurnLoop(scope.prefix, name, n, number, driver.outside.keep(raw), keep))
         state = state_codec.read(raw)
 
@@ -310,7 +318,11 @@ async def _round(body: Callable[[Any], Awaitable[Any]], state: Any) -> Any:
 
 
 def _codecs(body: Callable[..., Any], state: Any) -> tuple[Codec[Any], Codec[Any]]:
-    """Return the codecs of a loop's state and result: as the body is annotated, else of the state, and plain JSON."""
+    """Return the codecs of a loop's state and result.
+
+    The types are those that the return annotation of the body names. Otherwise they are the type of the first state,
+    and any JSON.
+    """
     try:
         hint = typing.get_type_hints(body).get("return")
     except (NameError, TypeError):
@@ -323,8 +335,8 @@ def _codecs(body: Callable[..., Any], state: Any) -> tuple[Codec[Any], Codec[Any
             state_type = arguments[0]
         elif origin is Done and arguments:
             result_type = arguments[0]
-    return Codec.of(_plain_type(state_type)), Codec.of(result_type)
+    return Codec.of(_any_for_typevar(state_type)), Codec.of(result_type)
 
 
-def _plain_type(type_: Any) -> Any:
+def _any_for_typevar(type_: Any) -> Any:
     return Any if isinstance(type_, typing.TypeVar) else type_
