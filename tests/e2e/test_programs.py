@@ -60,7 +60,7 @@ def test_p01_is_killed_in_its_sleep_and_goes_on(tmp_path: Path) -> None:
     async def until_asleep() -> None:
         async with weft.Client(f"sqlite:///{tmp_path / 'weft.db'}") as client:
             while not (found := [handle async for handle in client.list()]):
-                await asyncio.sleep(0)
+                await asyncio.sleep(0.02)
             await waiting_at(found[0], "timer_set")
 
     first = subprocess.Popen(program("p01_hello.py"), cwd=tmp_path)

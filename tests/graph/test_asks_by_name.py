@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -100,7 +101,7 @@ def test_over_http() -> None:
     with serving(app) as server:
         server.start("reviews", "r1", **GIVEN)
         while len(found := open_questions(server)) < 2:
-            pass
+            time.sleep(0.02)
         refused = decided(server, "r1:review")
         assert (refused.status, refused.code) == (409, "ask.ambiguous")
         assert all(place in refused.json["hint"] for place in found)

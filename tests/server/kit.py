@@ -9,6 +9,7 @@ import http.client
 import re
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import quote
@@ -133,6 +134,7 @@ class Server:
                 seq = event["seq"]
                 if event["kind"] == kind:
                     return seq
+            time.sleep(0.005)
 
 
 def quoted(text: str) -> str:

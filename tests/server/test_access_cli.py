@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import time
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +96,7 @@ def test_a_server_says_whether_it_is_open_and_a_key_made_meanwhile_closes_it(wef
         assert asked(server, "/api/v1/runs") == 200
         key = weft("keys", "create", "ann", "--scope", "read").out.strip()
         while asked(server, "/api/v1/runs") != 401:
-            pass
+            time.sleep(0.02)
         assert asked(server, "/api/v1/runs", key) == 200
     with serve(tmp_path) as server:
         assert server.running.stderr is not None

@@ -72,7 +72,7 @@ def asked(root: Caller, workflow: str, id: str, **given: Any) -> str:
     started = root.post(f"{API}/runs", {"workflow": workflow, "id": id, "input": given})
     assert started.status == 201, started.raw
     while not (found := [one for one in approvals(root) if one["run"] == id]):
-        pass
+        time.sleep(0.02)
     return quoted(found[0]["id"])
 
 

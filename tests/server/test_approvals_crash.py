@@ -66,7 +66,7 @@ def kinds(server: Process, run: str = "p") -> list[str]:
 
 def until(server: Process, kind: str, run: str = "p") -> None:
     while kind not in kinds(server, run):
-        pass
+        time.sleep(0.02)
 
 
 @pytest.mark.parametrize("place", scale.first(1, ["commit.after", "commit.before"]))
@@ -97,7 +97,7 @@ def test_a_time_that_comes_while_the_server_is_down_is_kept(folder: Path) -> Non
         server.running.kill()
         server.running.wait(120)
     while time.monotonic() < due:
-        pass
+        time.sleep(0.02)
 
     with serve(folder) as server:
         result: Any = server.ask("GET", f"{API}/runs/h/result?wait=20")[1]

@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -157,7 +158,7 @@ def test_what_a_person_may_have_to_look_at_is_logged(folder: Path) -> None:
             server.ask("POST", "/api/v1/runs", {"workflow": workflow, "id": workflow})
         assert server.ask("GET", "/api/v1/runs/doomed/result?wait=20")[1]["status"] == "failed"
         while server.ask("GET", "/api/v1/runs/naps")[1]["status"] != "held":
-            pass
+            time.sleep(0.02)
         logs = server.stop()
     lines = [msgspec.json.decode(line) for line in logs.splitlines() if line.startswith("{")]
     said = {(line["level"], line["run"]): line["message"] for line in lines if line["logger"] == "weft.runs"}
@@ -189,7 +190,7 @@ def test_a_step_that_runs_may_finish_before_the_server_stops(folder: Path) -> No
     with serve(folder) as server:
         server.ask("POST", "/api/v1/runs", {"workflow": "patient", "id": "p"})
         while not server.ask("GET", "/api/v1/runs/p/events")[1]["events"]:
-            pass
+            time.sleep(0.02)
         assert "stopping" in server.stop()
         assert server.running.returncode == 0
     with serve(folder) as server:

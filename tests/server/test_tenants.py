@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import time
 import typing
 from collections.abc import Iterator
 from typing import Any
@@ -75,11 +76,11 @@ def server() -> Iterator[Server]:
                 new = {"workflow": "ship", "input": {"order_id": f"secret of {tenant}"}, "id": run}
                 assert admin.post(f"{API}/runs", new).status == 201
                 while not [one for one in admin.get(f"{API}/approvals").json["approvals"] if one["run"] == run]:
-                    pass
+                    time.sleep(0.02)
             unlucky = {"workflow": "unlucky", "input": {"n": ord(tenant)}, "id": f"dead-{tenant}"}
             assert admin.post(f"{API}/runs", unlucky).status == 201
             while not admin.get(f"{API}/dlq").json["letters"]:
-                pass
+                time.sleep(0.02)
         yield running
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 import urllib.request
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -56,7 +57,7 @@ def _make_bucket(address: str, server: subprocess.Popen[bytes]) -> None:
             with urllib.request.urlopen(urllib.request.Request(address, method="PUT"), timeout=120):
                 return
         except URLError:
-            server.poll()
+            time.sleep(0.05)
     raise RuntimeError("the S3 server did not start")
 
 
