@@ -75,7 +75,7 @@ def test_plain_steps_take_the_short_path(steps: int) -> None:
         history.give(c.ScheduleTask("", "work", n, "work", Raw(b"{}"), "d"))
         history.give(c.ReportTaskSucceeded(EntryId(history.state.seq), 1, 1, Raw(b"1")))
 
-    assert history.taken == 2 * steps - 1, "only the first ask, whose name is new, is left to the tables"
+    assert history.taken == 2 * steps
 
 
 @given(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
@@ -84,4 +84,4 @@ def test_a_late_report_is_left_to_the_tables(task: int, attempt: int, delivery: 
     history.give(c.StartRun(run_id="run", workflow="flow", input=Raw(b"{}")))
     history.give(c.ScheduleTask("", "work", 1, "work", Raw(b"{}"), "d"))
     history.give(c.ReportTaskSucceeded(EntryId(task), attempt, delivery, Raw(b"1")))
-    assert history.taken == ((task, attempt, delivery) == (2, 1, 1))
+    assert history.taken == 1 + ((task, attempt, delivery) == (2, 1, 1))

@@ -27,6 +27,7 @@ class Run:
         self.committer = committer
         self.drafts: deque[Draft] = deque()
         self.outcomes: list[str] = []
+        self.mail_taken = 0
         self.seq = 0
 
     def write(self, *, base: int | None = None) -> Draft:
@@ -49,9 +50,6 @@ class Run:
 
     def take_draft(self) -> Draft | None:
         return self.drafts.popleft() if self.drafts else None
-
-    def mail_count(self) -> int:
-        return 0
 
     def committed(self, draft: Draft, outcome: Outcome) -> None:
         self.outcomes.append(outcome.value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -169,7 +170,11 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
             )
         )
     if n and (entry.status == "open" or not driver.told(entry)):
-        await driver.outcome(entry)
+        try:
+            await driver.future_of(entry)
+        except asyncio.CancelledError:
+            driver.abandon(entry)
+            raise
     if entry.failure is None:
         raw = values.plain(bytes(entry.output))
         try:

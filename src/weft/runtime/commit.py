@@ -62,12 +62,12 @@ class CommittingRun(Protocol):
     """A run that has something to commit."""
 
     uid: RunUid
+    mail_taken: int
+    """How much mail the run has consumed."""
 
     def take_draft(self) -> Draft | None:
         """Return the draft to write now; None if there is nothing to write."""
         ...
-
-    def mail_count(self) -> int: ...
 
     def committed(self, draft: Draft, outcome: Outcome) -> None:
         """Receive the outcome of a draft."""
@@ -102,7 +102,8 @@ class GroupWriter:
         self._runs = runs
         self._blobs = blobs
         self._host = host
-        self._dirty: dict[RunUid, CommittingRun] = {}
+        self.dirty: dict[RunUid, CommittingRun] = {}
+        """Runs that have something to commit. Whoever adds one calls ``flush`` or ``wake`` afterwards."""
         self._wake: asyncio.Future[None] | None = None
         """The future that the writer's task waits for while it has nothing to do."""
         self._begun: tuple[_Batch, Awaitable[Sequence[Outcome]] | None] | None = None
@@ -138,15 +139,11 @@ class GroupWriter:
     @property
     def waiting(self) -> int:
         """Return the number of runs that have something for the next commit."""
-        return len(self._dirty)
-
-    def add(self, run: CommittingRun) -> None:
-        """Note that this run has something to commit. The caller must call ``flush`` after adding the last run."""
-        self._dirty[run.uid] = run
+        return len(self.dirty)
 
     def submit(self, run: CommittingRun) -> None:
         """Commit the draft of this run, together with those of other runs that are ready by then."""
-        self._dirty[run.uid] = run
+        self.dirty[run.uid] = run
         self.wake()
 
     def wake(self) -> None:
@@ -159,16 +156,16 @@ class GroupWriter:
 
         Returns whether there is more to commit at once.
         """
-        if not self._dirty or self._wake is None or self._wake.done():
+        if not self.dirty or self._wake is None or self._wake.done():
             return False  # a commit is in progress, and the next one follows it
-        if len(self._dirty) > 1 or self._failures or self._solo or not self._in_place:
+        if len(self.dirty) > 1 or self._failures or self._solo or not self._in_place:
             self.wake()
             return False
-        _, run = self._dirty.popitem()
+        _, run = self.dirty.popitem()
         draft = run.take_draft()
         if draft is not None:
             self._commit_in_place(run, draft)
-        return bool(self._dirty)
+        return bool(self.dirty)
 
     def _commit_in_place(self, run: CommittingRun, draft: Draft) -> None:
         """Begin a commit in this callback, where it usually ends. If it has to wait, the writer's task finishes it."""
@@ -179,7 +176,7 @@ class GroupWriter:
         try:
             boundary("commit.before")
             self._began = time.perf_counter()
-            commit: Any = self._runs.commit((draft.append(run.mail_count()),), self._host)
+            commit: Any = self._runs.commit((draft.append(run.mail_taken),), self._host)
             waits_for = commit.send(None)
         except StopIteration as ended:
             outcomes = ended.value
@@ -207,7 +204,7 @@ class GroupWriter:
         loop = asyncio.get_running_loop()
         self._now = loop.time
         while True:
-            if not self._dirty and self._begun is None:
+            if not self.dirty and self._begun is None:
                 self._wake = loop.create_future()
                 await self._wake
                 self._wake = None
@@ -227,8 +224,8 @@ class GroupWriter:
         self._solo = max(0, self._solo - 1)
         batch: list[tuple[CommittingRun, Draft]] = []
         # The batch contains the runs that have waited longest, sorted by uid.
-        for uid in sorted(islice(self._dirty, most)):
-            writer = self._dirty.pop(uid)
+        for uid in sorted(islice(self.dirty, most)):
+            writer = self.dirty.pop(uid)
             draft = writer.take_draft()
             if draft is not None:
                 batch.append((writer, draft))
@@ -240,7 +237,7 @@ class GroupWriter:
                 await self._blobs.put(data)
                 boundary("blob.put")
         boundary("commit.before")
-        appends = [draft.append(writer.mail_count()) for writer, draft in batch]
+        appends = [draft.append(writer.mail_taken) for writer, draft in batch]
         self._began = time.perf_counter()
         return await self._runs.commit(appends, self._host)
 
@@ -347,10 +344,9 @@ class RunQueue:
         if not self._scheduled:
             self._schedule()
 
-    def at_once(self, deliver: Callable[..., None], *args: Any) -> None:
-        """Call a function in the last moments of a task, and give the runs that it makes ready their turns at once."""
-        task = asyncio.current_task()
-        if self._scheduled or not self._in_place or task is None:
+    def at_once(self, task: asyncio.Task[Any], deliver: Callable[..., None], *args: Any) -> None:
+        """Call a function at the end of this task, and give the runs that it makes ready their turns at once."""
+        if self._scheduled or not self._in_place:
             deliver(*args)
             return
         self._scheduled = True
@@ -364,7 +360,7 @@ class RunQueue:
     def submit(self, run: CommittingRun) -> None:
         """Commit the draft of this run: at the end of the current round, or at once outside a round."""
         if self._turning:
-            self._commits.add(run)
+            self._commits.dirty[run.uid] = run
         else:
             self._commits.submit(run)
 

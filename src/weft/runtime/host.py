@@ -423,8 +423,8 @@ class Host:
 
     def _on_report(self, flight: Flight, report: Report) -> None:
         """Deliver the report of a step. The run of a lone step continues at once; others share their commits."""
-        if self.worker.is_only(flight):
-            self.queue.at_once(self.effects.on_report, flight, report)
+        if flight.running is not None and self.worker.is_only(flight):
+            self.queue.at_once(flight.running, self.effects.on_report, flight, report)
         else:
             self.effects.on_report(flight, report)
 

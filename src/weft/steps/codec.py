@@ -44,6 +44,8 @@ class Codec(Generic[T]):
         self.type = type_
         self._exact = next((exact for exact in _EXACT if type_ is exact), None)
         self._way: _Native | _Adapter = _way_for(type_)
+        self.read: Callable[[bytes], T] = self._way.read
+        """Decodes a value. Raises ``Misfit``, for callers that make their own message."""
         self.is_native = isinstance(self._way, _Native)
         """Whether msgspec alone reads this type, so that it can be the type of a Struct field."""
 
@@ -96,13 +98,9 @@ class Codec(Generic[T]):
             BadValue: the JSON is not of this type (``value.wrong_type``).
         """
         try:
-            return self._way.read(raw)  # type: ignore[no-any-return]
+            return self.read(raw)
         except Misfit as misfit:
             raise BadValue(misfit.sentence(what), code="value.wrong_type", path=misfit.path) from misfit.__cause__
-
-    def read(self, raw: bytes) -> T:
-        """Decode a value. Raises ``Misfit``, for callers that make their own message."""
-        return self._way.read(raw)  # type: ignore[no-any-return]
 
     def schema(self) -> dict[str, object]:
         """Return the JSON Schema that ``decode`` accepts, with ``$defs`` at the top."""

@@ -37,16 +37,22 @@ def decide(code: CodeRun, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
     """Return the events of an ask. The first event carries the names that are not in the registry yet."""
     state, index = code.state, code.style.index
     add: list[str] = []
+    path = path_of(index, ask, add)
+    events = ASKS[type(ask)](state, ask, path, add, env)
+    leaving = _LEAVING.get(type(ask))
+    return events if leaving is None else (*_cancel_below(state, index, leaving(ask)), *events)
+
+
+def path_of(index: CodeIndex, ask: c.Ask, add: list[str]) -> e.Path:
+    """Return the path of an ask. Names that are not in the registry yet are appended to ``add``."""
     base = index.paths.get(ask.scope)
     if base is None:
         base = compact(ask.scope[:-1], index.name_ids, add)
         if not add:
             index.paths[ask.scope] = base
-    number = registered(ask.name, index.name_ids, add)
-    path = [*base, number] if ask.n == 1 else [*base, number, -ask.n]
-    events = ASKS[type(ask)](state, ask, path, add, env)
-    leaving = _LEAVING.get(type(ask))
-    return events if leaving is None else (*_cancel_below(state, index, leaving(ask)), *events)
+    number = index.name_ids.get(ask.name)
+    name = registered(ask.name, index.name_ids, add) if number is None else number
+    return [*base, name] if ask.n == 1 else [*base, name, -ask.n]
 
 
 def _cancel_below(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -> list[e.AnyEvent]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from weft.core import commands as c
 from weft.core import events as e
+from weft.core.code.asks import path_of
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import Entry
 from weft.core.effects import PerformTask
@@ -50,14 +51,17 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
 
 
 def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Scheduled | None:
-    """Schedule a task at a place whose names are all registered."""
+    """Schedule a task."""
     state, index = machine.state, machine.style.index
-    base, name = index.paths.get(ask.scope), index.name_ids.get(ask.name)
     policy = ask.policy
-    if base is None or name is None or ask.inline or ask.early or policy.deadline_ms or state.queue:
+    if ask.inline or ask.early or policy.deadline_ms or state.queue:
         return None
     if state.renewed or state.reversals or state.gone or state.gone_children:
         return None
+    add: list[str] = []
+    path = path_of(index, ask, add)
+    if add:
+        index.register(add)
     n = ask.n
     key = f"{ask.scope}{ask.name}#{n}" if n > 1 else ask.scope + ask.name  # key_of: a call for every step
     number = state.seq = state.seq + 1
@@ -71,7 +75,8 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
         e.TaskScheduled(
             step=ask.step,
             input=ask.input,
-            at=[*base, name] if n == 1 else [*base, name, -n],
+            at=path,
+            add=add,
             digest=ask.digest,
             policy=policy,
             undo=ask.undo,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
@@ -81,6 +82,13 @@ class CodeIndex:
             for entry in self._state.entries.values():
                 self._add_to_scope(self._scopes, entry)
         return self._scopes
+
+    def register(self, names: Iterable[str]) -> None:
+        """Add names to the registry of the run."""
+        known = self._state.names
+        for name in names:
+            self.name_ids[name] = len(known)
+            known.append(name)
 
     def find(self, key: str) -> Entry | None:
         """Return the entry at a location, if there is one."""

@@ -148,9 +148,8 @@ class CodeStyle:
     def _open(self, event: Any, kind: str) -> Entry:
         """Create an entry at the event's place and register new names."""
         state, index = self.state, self.index
-        for name in event.add:
-            index.name_ids[name] = len(state.names)
-            state.names.append(name)
+        if event.add:
+            index.register(event.add)
         entry = Entry(id=EntryId(state.seq), key=readable(event.at, state.names), kind=kind)
         state.entries[state.seq] = entry
         index.add(entry)

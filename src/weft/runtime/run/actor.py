@@ -486,9 +486,6 @@ class Actor:
             self.give_up(error)
         return None
 
-    def mail_count(self) -> int:
-        return self.mail_taken
-
     def committed(self, draft: Draft, outcome: Outcome) -> None:
         if self.in_flight is not draft:
             return
@@ -585,6 +582,8 @@ class Actor:
 
     def take_unanswered(self) -> list[PendingCommand]:
         """Return the unanswered commands that this actor will not process, without mail, which stays in the store."""
+        if not self.mailbox and self.is_committed():
+            return []
         left = [posted for posted in self.unanswered() if not posted.mail_id and not posted.abandoned]
         self.in_flight = None
         self.drafts.clear()

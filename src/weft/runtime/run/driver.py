@@ -223,7 +223,7 @@ class CodeDriver:
                 main.cancel()
             else:
                 entry = state.entries.get(fact)
-                if entry is not None and self.peek(entry.output) is None:
+                if entry is not None and values.plain(bytes(entry.output)) is None and self.peek(entry.output) is None:
                     return
                 future = self._waiting.pop(fact, None)
                 if future is None:
@@ -320,6 +320,8 @@ class CodeDriver:
 
     def close(self) -> None:
         """End the code: throw ``weft.Evicted`` into it, and ignore its reaction."""
+        if self.evicted:
+            return
         self.evicted = True
         self.loop.end_all(Evicted)
         # A pending future and its task refer to each other. Break the cycle, so that both are freed at once.
@@ -462,7 +464,7 @@ class CodeDriver:
 
     def schedule(self, ask: c.ScheduleTask) -> Entry:
         """Record a new step."""
-        entry = self.outside.try_schedule(ask) if ask.name in self.machine.style.index.name_ids else None
+        entry = self.outside.try_schedule(ask)
         if entry is None:
             return self.ask(ask)
         self._visited.add(entry.id)
@@ -499,19 +501,26 @@ class CodeDriver:
 
     async def outcome(self, entry: Entry) -> Entry:
         """Wait until the code may know the outcome of an entry."""
-        number = entry.id
         if entry.status in ("done", "failed") and self.told(entry):
             return entry
-        future: asyncio.Future[None] = asyncio.Future(loop=self.loop)
-        self._waiting[number] = future
         try:
-            await future
+            await self.future_of(entry)
         except asyncio.CancelledError:
-            self._waiting.pop(number, None)
-            if not self.evicted and entry.status == "open":
-                self.outside.issue(c.CancelEntry(EntryId(number)))
+            self.abandon(entry)
             raise
         return entry
+
+    def future_of(self, entry: Entry) -> asyncio.Future[None]:
+        """Return a future that is done when the code may know the outcome. If it is cancelled, call ``abandon``."""
+        future: asyncio.Future[None] = asyncio.Future(loop=self.loop)
+        self._waiting[entry.id] = future
+        return future
+
+    def abandon(self, entry: Entry) -> None:
+        """Cancel an entry whose outcome the code no longer waits for."""
+        self._waiting.pop(entry.id, None)
+        if not self.evicted and entry.status == "open":
+            self.outside.issue(c.CancelEntry(entry.id))
 
     async def value(self, raw: Raw) -> bytes:
         """Return the JSON of a recorded value.

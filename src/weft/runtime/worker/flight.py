@@ -34,6 +34,7 @@ class Flight(msgspec.Struct, eq=False):
     """When the task was dispatched, on the monotonic clock."""
     begun: bool = False
     ended: bool = False
+    """The body is over. The task that ran it may still deliver the report."""
     stopped: bool = False
     emitted: bool = False
     timer: asyncio.TimerHandle | None = None

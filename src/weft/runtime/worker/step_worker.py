@@ -162,7 +162,7 @@ class StepWorker:
 
     def _stop(self, flight: Flight) -> None:
         flight.stopped = True
-        if flight.running is not None:
+        if flight.running is not None and not flight.ended:
             self._cancel(flight, flight.running)
             if not flight.begun:
                 flight.begun = True
@@ -283,11 +283,9 @@ class StepWorker:
         flight.ended = True
         if flight.timer is not None:
             flight.disarm()
-        running = flight.running
-        if running is not None:
-            flight.running = None
+        if flight.running is not None:
             if self._stopping:
-                self._stopping.pop(running, None)
+                self._stopping.pop(flight.running, None)
             self._free += 1
             if self._queue:
                 self._fill()
