@@ -12,8 +12,8 @@ import weft
 from tests.cli.conftest import Weft
 from weft.authoring.client import Client
 from weft.authoring.notices import Notices
+from weft.core.escapes import escape_controls, escape_line
 from weft.core.ids import RunId
-from weft.core.visible import visible, visible_line
 from weft.errors import BadValue
 from weft.observe.questions import open_in
 from weft.server.logs import TextLines
@@ -122,11 +122,11 @@ def test_what_a_run_waits_for_is_told_in_one_line(capsys: pytest.CaptureFixture[
 
 
 def test_control_characters_are_spelled_out() -> None:
-    assert visible("a\x1b[31m\x07\x7f\x9b\u202e") == "a\\e[31m\\x07\\x7f\\x9b\\u202e"
-    assert visible("one\n\ttwo ä 漢 👍") == "one\n\ttwo ä 漢 👍"
-    assert visible_line("one\n\ttwo\r") == "one\\n\\ttwo\\r"
+    assert escape_controls("a\x1b[31m\x07\x7f\x9b\u202e") == "a\\e[31m\\x07\\x7f\\x9b\\u202e"
+    assert escape_controls("one\n\ttwo ä 漢 👍") == "one\n\ttwo ä 漢 👍"
+    assert escape_line("one\n\ttwo\r") == "one\\n\\ttwo\\r"
     for char in BREAKS:
-        assert len(visible_line(f"a{char}b").splitlines()) == 1
+        assert len(escape_line(f"a{char}b").splitlines()) == 1
 
 
 def test_the_log_at_a_terminal_has_one_line_per_record() -> None:

@@ -22,14 +22,14 @@ from weft.core.values import (
     DEPTH_MAX,
     VALUE_BYTES_MAX,
     Ref,
+    blob_ref,
     decode,
     digest,
     encode,
     is_ref,
     parse_ref,
-    ref_for,
+    preview_text,
     seal,
-    shown,
     unseal,
 )
 from weft.errors import BadValue, Corrupt, LimitExceeded
@@ -323,7 +323,7 @@ def test_a_digest_names_the_bytes() -> None:
 
 
 def test_a_reference_is_told_from_every_sealed_value() -> None:
-    raw = ref_for(SHA, 70_000)
+    raw = blob_ref(SHA, 70_000)
 
     assert raw == b'{"$weft":"blob","at":"cas://sha256:%b","size":70000}' % SHA.encode()
     assert is_ref(raw)
@@ -386,13 +386,13 @@ def test_sealing_what_needs_none_copies_nothing() -> None:
     ids=["text", "number", "null", "object", "huge", "surrogate"],
 )
 def test_a_value_is_shown_as_json_and_never_raises(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert preview_text(value) == text
 
 
 def test_a_long_value_is_shown_short() -> None:
-    assert len(shown("x" * 1000)) == 60
-    assert len(shown("x" * 58)) == 60
-    assert shown("x" * 58) == '"' + "x" * 58 + '"'
+    assert len(preview_text("x" * 1000)) == 60
+    assert len(preview_text("x" * 58)) == 60
+    assert preview_text("x" * 58) == '"' + "x" * 58 + '"'
 
 
 def test_limits_are_what_the_documents_say() -> None:

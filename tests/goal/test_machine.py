@@ -194,7 +194,7 @@ def test_values_too_large_for_the_log_are_brought_when_they_are_looked_at() -> N
             return Raw(values.seal(raw))
         digest = hashlib.sha256(raw).hexdigest()
         table.store[digest] = raw
-        return Raw(values.ref_for(digest, len(raw)))
+        return Raw(values.blob_ref(digest, len(raw)))
 
     original = msgspec.json.encode({"q": big})
     fresh(table)
@@ -217,7 +217,7 @@ def test_a_large_result_of_the_wrong_type_is_found_out_before_it_is_used() -> No
     digest = hashlib.sha256(raw).hexdigest()
     table.store = {digest: raw}
     effect = only(table)
-    table.tell(c.ReportTaskSucceeded(effect.task, 1, 1, Raw(values.ref_for(digest, len(raw)))))
+    table.tell(c.ReportTaskSucceeded(effect.task, 1, 1, Raw(values.blob_ref(digest, len(raw)))))
     assert table.error() == "goal step 'g' cannot complete: bad_output: y"
 
 

@@ -13,7 +13,7 @@ from weft.core import commands as c
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.run.env import Env
-from weft.core.values import ref_for
+from weft.core.values import blob_ref
 from weft.graphs.load import load_graph
 from weft.runtime.values import OpenedValues
 
@@ -41,7 +41,7 @@ class Shelf(Table):
             return Raw(raw)
         digest = sha256(raw).hexdigest()
         self.blobs[digest] = raw
-        return Raw(ref_for(digest, len(raw)))
+        return Raw(blob_ref(digest, len(raw)))
 
     def _blob(self, digest: str) -> bytes | None:
         self.opened.append(digest)

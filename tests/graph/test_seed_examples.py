@@ -362,7 +362,7 @@ def test_every_example_of_a_condition_decides_an_edge(name: str, output: Any, co
 def test_the_python_of_the_seeds_decides_an_edge(
     revenue: int, churn: float, holds: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sandbox._Switch, "enabled", True)
+    monkeypatch.setattr(sandbox._Sandbox, "enabled", True)
     example = {**read_text(seeds.PYTHON).data["condition"], "code": GROWTH}
     del example["code_ref"]
 

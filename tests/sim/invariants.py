@@ -205,7 +205,7 @@ def _keep(raw: bytes) -> Raw:
     sealed = values.seal(raw)
     if len(sealed) <= values.INLINE_BYTES_MAX:
         return Raw(sealed)
-    return Raw(values.ref_for(hashlib.sha256(raw).hexdigest(), len(raw)))
+    return Raw(values.blob_ref(hashlib.sha256(raw).hexdigest(), len(raw)))
 
 
 def _result(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from weft.authoring.steps import Step
 from weft.authoring.unknown_work import KnownWork, unknown_work
 from weft.authoring.workflows import Workflow
 from weft.core.durations import duration_ms, format_ms
-from weft.core.findings import Finding, refusal
+from weft.core.findings import Finding, document_error
 from weft.errors import UsageError, WeftError
 from weft.runtime.programs import check_graph_input, graph_version
 from weft.steps.codec import Codec
@@ -146,7 +146,7 @@ class Graph(Runnable[dict[str, Any]]):
             return  # nothing that is registered is removed again
         found = unknown_work(self.loaded.graph, group)
         if found:
-            raise refusal(found, name=self.name)
+            raise document_error(found, name=self.name)
         self._performable = (id(self.loaded), id(group))
 
     def to_dict(self) -> dict[str, Any]:
@@ -349,4 +349,4 @@ def here_or_beside(source: str | Path, beside: str | None) -> Path:
 
 
 def _refused(code: str, path: str, message: str) -> WeftError:
-    return refusal([Finding(code, message, path)], name="the graph")
+    return document_error([Finding(code, message, path)], name="the graph")

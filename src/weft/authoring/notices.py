@@ -12,10 +12,10 @@ from datetime import datetime
 from typing import NoReturn
 
 from weft.core import events as e
-from weft.core.counts import counted
+from weft.core.escapes import escape_line
 from weft.core.ids import RunId, RunUid, Seq
+from weft.core.plurals import pluralize
 from weft.core.run.state import Held, State
-from weft.core.visible import visible_line
 from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.observe.sentences import hold_hint
 from weft.ports.store import RunRow
@@ -36,7 +36,7 @@ class Notices:
         self._last = ""
 
     def say(self, text: str) -> None:
-        print(f"weft: {visible_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for the user at the terminal
+        print(f"weft: {escape_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for the user at the terminal
 
     async def begin(self, service: RunService, local: LocalHost, run_id: str, *, created: bool) -> None:
         """Say that the run was started earlier, and what is not repeated. Prints nothing for a new run."""
@@ -131,7 +131,7 @@ class Notices:
 
 
 def _steps(state: State) -> str:
-    return counted(state.steps_done, "step")
+    return pluralize(state.steps_done, "step")
 
 
 def _where(state: State) -> str:

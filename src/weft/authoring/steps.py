@@ -176,7 +176,7 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
             driver.abandon(entry)
             raise
     if entry.failure is None:
-        raw = values.plain(bytes(entry.output))
+        raw = values.inline_json(bytes(entry.output))
         try:
             result: R = step.signature.result.read(await driver.value(entry.output) if raw is None else raw)
         except Misfit as misfit:

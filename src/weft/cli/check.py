@@ -12,10 +12,10 @@ from rich.console import Console
 from weft.authoring.unknown_work import unknown_work
 from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json
-from weft.core.counts import counted
 from weft.core.findings import Finding
 from weft.core.graph.soundness import Flaw
 from weft.core.graph.soundness.flaws import shortened
+from weft.core.plurals import pluralize
 from weft.errors import UsageError
 from weft.graphs.check import Checked, check_document, check_loaded
 from weft.graphs.load import DocumentContext
@@ -58,7 +58,7 @@ def _checked(path: str, context: DocumentContext | None) -> Iterator[tuple[str, 
 
 
 def _print(out: Console, place: str, one: Checked) -> None:
-    size = f"  {counted(one.nodes, 'node')}" if one.nodes else ""
+    size = f"  {pluralize(one.nodes, 'node')}" if one.nodes else ""
     outcome = SafeText(one.outcome, style=OUTCOMES[one.outcome])
     out.print(SafeText.assemble((place, "bold"), f"  {one.name}{size}  " if size else "  ", outcome))
     for finding, flaw in _paired(one):

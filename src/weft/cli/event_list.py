@@ -9,7 +9,7 @@ import msgspec
 from weft.cli.output import SafeText, console, failure_text, iso, moment
 from weft.cli.place import found
 from weft.core import values
-from weft.core.visible import visible_json
+from weft.core.escapes import escape_json
 from weft.errors import Failure
 from weft.observe.event_parts import EventPart
 from weft.observe.history import History
@@ -32,7 +32,7 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
                     continue
                 location = operation.location if operation is not None else ""
                 if json:
-                    print(visible_json(msgspec.json.encode(event_document(part, location)).decode()), flush=True)
+                    print(escape_json(msgspec.json.encode(event_document(part, location)).decode()), flush=True)
                 else:
                     out.print(_line(part, location))
 
@@ -72,4 +72,4 @@ def _short(name: str, part: Any) -> str:
         return moment(part)
     if name == "failure":
         return failure_text(msgspec.convert(part, Failure))
-    return part if isinstance(part, str) and part.isprintable() and len(part) <= 60 else values.shown(part)
+    return part if isinstance(part, str) and part.isprintable() and len(part) <= 60 else values.preview_text(part)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from textwrap import indent
 
-from weft.core.visible import visible
+from weft.core.escapes import escape_controls
 from weft.errors import RunFailed, WeftError
 
 
 def say(text: str, *more: str) -> None:
     """Print a message; ``more`` are further lines of it."""
     # Line breaks are indented, so that a text cannot imitate a message of Weft.
-    lines = [visible(each).replace("\n", "\n      ") for each in (text, *more) if each]
+    lines = [escape_controls(each).replace("\n", "\n      ") for each in (text, *more) if each]
     print("weft: " + "\n      ".join(lines), file=sys.stderr, flush=True)
 
 
@@ -22,5 +22,5 @@ def print_error(error: WeftError) -> None:
     from weft.observe.error_pages import PAGES
 
     if isinstance(error, RunFailed) and error.failure.traceback:
-        print(indent(visible(error.failure.traceback), "  "), file=sys.stderr)
+        print(indent(escape_controls(error.failure.traceback), "  "), file=sys.stderr)
     say(error.message, error.hint, f"More: weft help {error.code}" if error.code in PAGES else "")

@@ -15,7 +15,7 @@ from rich.text import Text as RichText
 
 from weft.core import values
 from weft.core.durations import format_ms
-from weft.core.visible import visible, visible_json, visible_line
+from weft.core.escapes import escape_controls, escape_json, escape_line
 from weft.errors import Failure
 from weft.ports.store import RunRow
 
@@ -38,10 +38,10 @@ class SafeText(RichText):
     """One line on the terminal. Line breaks and escapes in it are spelled out."""
 
     def __init__(self, text: str = "", style: str | Style = "") -> None:
-        super().__init__(visible_line(text), style)
+        super().__init__(escape_line(text), style)
 
     def append(self, text: RichText | str, style: str | Style | None = None) -> Self:
-        super().append(visible_line(text) if isinstance(text, str) else text, style)
+        super().append(escape_line(text) if isinstance(text, str) else text, style)
         return self
 
     @classmethod
@@ -54,12 +54,12 @@ class SafeText(RichText):
 
 def lines(text: str, style: str = "") -> RichText:
     """Return a text of several lines with its escapes spelled out."""
-    return RichText(visible(text), style)
+    return RichText(escape_controls(text), style)
 
 
 class _Console(Console):
     def render_str(self, text: str, **options: Any) -> RichText:
-        return super().render_str(visible(text), **options)
+        return super().render_str(escape_controls(text), **options)
 
     def on_broken_pipe(self) -> None:
         """Raise, so that the entry point ends quietly: the reader has seen enough."""
@@ -74,7 +74,7 @@ def console() -> Console:
 
 def print_json(document: Any) -> None:
     """Print one indented document."""
-    print(visible_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
+    print(escape_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
 
 
 def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[str | RichText]]) -> None:
@@ -140,7 +140,7 @@ def document(raw: bytes) -> Any:
 def failure_text(failure: Failure) -> str:
     """Describe a failure in one line."""
     where = f" ({failure.where})" if failure.where else ""
-    message = visible_line(failure.message.rstrip(". \n"))
+    message = escape_line(failure.message.rstrip(". \n"))
     cause = f", caused by {failure.cause}" if failure.cause else ""
     return f"{failure.type}: {message}{where}{cause}" if message else f"{failure.type}{where}{cause}"
 

@@ -15,7 +15,7 @@ from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.messages import say
 from weft.cli.output import SafeText, age, console, iso, lines, print_json, sentence
 from weft.cli.place import described, exists, opened, project_settings, url_of
-from weft.core.counts import counted
+from weft.core.plurals import pluralize
 from weft.errors import UnknownStep, UsageError
 from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.ports.memos import Memo
@@ -150,4 +150,4 @@ async def _freeze(plan: Plan, name: str, known: KnownSteps) -> None:
     loaded = plan.freeze(name).load()
     definition = graph_definition(loaded.graph, loaded.source, now=known.service.clock.now_ms())
     await keep_definition(known.service.store.definitions, definition)
-    say(f"{name} is stored as a graph, version {definition.version}: {counted(len(loaded.graph.nodes), 'node')}")
+    say(f"{name} is stored as a graph, version {definition.version}: {pluralize(len(loaded.graph.nodes), 'node')}")

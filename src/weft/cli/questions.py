@@ -13,8 +13,8 @@ from weft.cli.login import login
 from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
 from weft.cli.place import described, exists, opened, url_of
 from weft.cli.run_control import reached, report
+from weft.core.escapes import escape_line
 from weft.core.ids import RunId
-from weft.core.visible import visible_line
 from weft.errors import NotFound, UsageError
 from weft.observe.questions import OpenQuestion, all_open, open_in, questions_at
 from weft.observe.runs import split_place
@@ -91,10 +91,10 @@ async def _print_one(service: RunService, item: OpenQuestion, *, json: bool) -> 
     out, question = console(), item.question
     out.print(item.id, markup=False, style="bold")
     lines = {
-        "question": visible_line(question.title),
-        "of": visible_line(", ".join(item.asked)) or "anybody",
+        "question": escape_line(question.title),
+        "of": escape_line(", ".join(item.asked)) or "anybody",
         "needs": f"approvals: {question.quorum}" + (", not of whoever started the run" if question.four_eyes else ""),
-        "approved by": visible_line(", ".join(question.approvals)),
+        "approved by": escape_line(", ".join(question.approvals)),
         "due": f"{moment(question.due)}, then {question.on_timeout}" if question.due else "",
         "digest": item.digest,
         "about": pretty(about) if about != b"null" else "",

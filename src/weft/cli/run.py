@@ -25,9 +25,9 @@ from weft.cli.place import exists, opened, project_settings, url_of
 from weft.cli.plan import known_steps
 from weft.cli.run_control import NOBODY, is_taken_up
 from weft.core import values
+from weft.core.escapes import escape_controls
 from weft.core.ids import RunId
 from weft.core.run.questions import STARTED_BY
-from weft.core.visible import visible
 from weft.errors import UnknownWorkflow, UsageError
 from weft.observe.definitions import stored_workflows
 from weft.observe.goal_views import goal_outputs
@@ -80,7 +80,7 @@ def run_here(wish: RunRequest, *, url: str | None, json: bool) -> None:
     if json:
         print_json(values.decode(raw))
     else:
-        print(visible(pretty(raw)) if sys.stdout.isatty() else pretty(raw))
+        print(escape_controls(pretty(raw)) if sys.stdout.isatty() else pretty(raw))
 
 
 async def start_elsewhere(

@@ -29,8 +29,8 @@ from weft.cli.output import (
 )
 from weft.cli.place import described, found
 from weft.cli.tree import drawn
-from weft.core.counts import counted
 from weft.core.ids import RunUid
+from weft.core.plurals import pluralize
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.observe.activity import Activity, activity_of, note_idle
@@ -97,7 +97,7 @@ async def print_header(out: Console, service: RunService, row: RunRow, history: 
     begun = f"started {moment(history.started)}" if history.started else f"created {moment(row.created_at)}"
     facts = [f"{row.workflow}{version}", begun]
     if history.retries:
-        facts.append(f"tried again {counted(history.retries, 'time')}")
+        facts.append(f"tried again {pluralize(history.retries, 'time')}")
     parent = await service.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
     if parent is not None:
         facts.append(f"child of {parent.id}")

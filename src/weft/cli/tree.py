@@ -9,7 +9,7 @@ import msgspec
 from rich.table import Table
 
 from weft.cli.output import STYLES, SafeText, age, failure_text, moment, took, value
-from weft.core.counts import counted
+from weft.core.plurals import pluralize
 from weft.observe.history import History, Operation
 
 SIBLINGS_MAX = 24
@@ -128,7 +128,7 @@ def _map_row(line: TreeLine, operation: Operation, now: int) -> Row:
     total = int(operation.output)
     counts = Counter(line.branches)
     status = "open" if counts["open"] else "failed" if counts["failed"] else "done"
-    told = counted(total, "item")
+    told = pluralize(total, "item")
     if status == "open":
         told = f"{len(line.branches) - counts['open']:,} of {total:,}"
     glyph = (GLYPHS[status], STYLES.get(status, "cyan"))

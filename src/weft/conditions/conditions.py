@@ -19,7 +19,7 @@ from weft.conditions.jsonpaths import Query, value_at
 from weft.conditions.paths import Path, field_text
 from weft.conditions.previews import SEEN_MAX, preview, preview_paths
 from weft.conditions.schemas import Schema
-from weft.core.values import shown
+from weft.core.values import preview_text
 
 Test = Callable[[Evaluation, dict[str, Any]], bool]
 TEXT_MAX: Final = 1_000
@@ -125,7 +125,7 @@ class Comparison(NamedTuple):
 
     def __str__(self) -> str:
         operator = f"{self.aggregate} {self.operator}" if self.aggregate else self.operator
-        return operator if self.operator in UNARY and self.value is True else f"{operator} {shown(self.value)}"
+        return operator if self.operator in UNARY and self.value is True else f"{operator} {preview_text(self.value)}"
 
 
 def from_query(query: Query, comparison: Comparison) -> Condition:
@@ -166,7 +166,7 @@ class Side(NamedTuple):
     @property
     def text(self) -> str:
         if not self.path:
-            return shown(self.value)
+            return preview_text(self.value)
         root, *rest = self.path
         return str(root) + "".join(f"[{piece}]" if isinstance(piece, int) else field_text(piece) for piece in rest)
 
@@ -253,7 +253,7 @@ def _output(frame: Evaluation) -> Any:
 
 def _no_bool(text: str, value: Any, seen: dict[str, Any]) -> EvaluationFailed:
     return EvaluationFailed(
-        f"`{shorten(text)}` yielded {cel_type(value)} {shown(preview(value))} instead of true or false.",
+        f"`{shorten(text)}` yielded {cel_type(value)} {preview_text(preview(value))} instead of true or false.",
         expression=text,
         seen=seen,
         hint="Compare the value: `x != null`, `x != 0`, `size(x) > 0`.",

@@ -22,7 +22,7 @@ from weft.conditions.failures import (
     too_many_steps,
 )
 from weft.conditions.paths import Path
-from weft.core.values import DEPTH_MAX, encode, encode_known
+from weft.core.values import DEPTH_MAX, encode, encode_trusted
 from weft.errors import WeftError
 
 CHARS_MAX: Final = 100_000
@@ -57,7 +57,7 @@ def compile_template(value: Any) -> Template:
         BadValue: the value is not JSON.
     """
     if not isinstance(value, str):
-        encode_known(value, what="a template holds")
+        encode_trusted(value, what="a template holds")
     compiler = _Compiler()
     fill = compiler.compile(value, "", 0)
     if compiler.errors:

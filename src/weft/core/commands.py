@@ -1,9 +1,9 @@
-"""Requests to change a run. ``decide`` handles all of them.
+"""The commands of a run, which ``decide`` turns into events.
 
 There are two families. *Reports and requests* come from outside the run: from a user, a worker, a timer or another run.
-They can be sent as mail, so they can be written as JSON. *Asks* come from the code of a run while it executes. They are
-decided in the same append as the fact that resumed the code. An ask names its place by ``scope`` (readable, ending in a
-slash, empty at the root), ``name`` and ``n`` (this is the n-th use of the name in that scope).
+They can be sent as mail, so they can be encoded as JSON. *Asks* come from the code of a run while it executes. Their
+events are appended together with the fact that resumed the code. An ask names its place by ``scope`` (readable, ending
+in a slash, empty at the root), ``name`` and ``n`` (this is the n-th use of the name in that scope).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     trace: str = ""
     """The W3C traceparent of the caller."""
     refused: str = ""
-    """Why the start is refused. The run is created anyway and fails, so that its parent is told."""
+    """Why the start is refused. The run is created anyway and fails, so that its parent learns of it."""
     refused_as: str = "run.id_taken"
     """The code of that failure."""
 
@@ -63,7 +63,7 @@ class ReportTaskFailed(Command, frozen=True, tag="report_task_failed"):
     failure: Failure
     retryable: bool = True
     wait_ms: int = 0
-    """The shortest wait before the next attempt, as requested by the step that failed."""
+    """The shortest wait before the next attempt, if the failed step requested one."""
 
 
 class ReportTaskLost(Command, frozen=True, tag="report_task_lost"):
@@ -96,9 +96,9 @@ class DecideAsk(Command, frozen=True, tag="decide_ask"):
     reason: str = ""
     form: Raw = NULL
     groups: list[str] | None = None
-    """The groups that ``by`` belongs to. None: nobody checked the identity, so any membership is accepted."""
+    """The groups that ``by`` belongs to. If None, nobody checked who answers, so any membership is accepted."""
     digest: str = ""
-    """The digest of the question as it was shown. Empty if not known."""
+    """The digest of the question as it was shown, or empty if it is not known."""
 
 
 class NoteTold(Command, frozen=True, tag="note_told"):
@@ -137,7 +137,7 @@ class RetryRun(Command, frozen=True, tag="retry_run"):
 
 
 class RequeueLetter(Command, frozen=True, tag="requeue_letter"):
-    """Retry the token of a dead letter. Its attempts are counted from the beginning."""
+    """Retry the token of a dead letter. The count of its attempts begins again."""
 
     token: str
 
@@ -257,7 +257,7 @@ class FailRun(msgspec.Struct, frozen=True):
 
 
 class EndCancelled(msgspec.Struct, frozen=True):
-    """Report that the code ended, in whatever way, after it was told to stop."""
+    """Report that the code has ended, with or without an error, after a cancel was requested."""
 
 
 class HoldRun(msgspec.Struct, frozen=True):
@@ -280,7 +280,7 @@ class StartGoal(StartRun, frozen=True, kw_only=True, tag="start_goal"):
 
 
 class ReportWorkAccepted(Command, frozen=True, tag="report_work_accepted"):
-    """Report that an external service accepted asynchronous work. It answers later with ``AnswerWork``."""
+    """Report that an external service accepted asynchronous work. Its answer comes later, as ``AnswerWork``."""
 
     task: EntryId
     attempt: int
@@ -288,7 +288,7 @@ class ReportWorkAccepted(Command, frozen=True, tag="report_work_accepted"):
 
 
 class AnswerWork(Command, frozen=True, kw_only=True, tag="answer_work"):
-    """Answer asynchronous work. Names the task, not the delivery. ``attempt`` 0 means the latest."""
+    """Report the result of asynchronous work. Names the task, not a delivery. ``attempt`` 0 means the latest."""
 
     task: EntryId
     output: Raw = NULL
@@ -298,7 +298,7 @@ class AnswerWork(Command, frozen=True, kw_only=True, tag="answer_work"):
 
 
 class RecallWork(Command, frozen=True, kw_only=True, tag="recall_work"):
-    """Answer a task with a committed result from an earlier run, ``run_id``, which recorded it ``at`` that time."""
+    """Complete a task with the result that an earlier run, ``run_id``, recorded at the time ``at``."""
 
     task: EntryId
     attempt: int
@@ -355,7 +355,7 @@ _decoder: msgspec.json.Decoder[Mailed] = msgspec.json.Decoder(Mailed)
 
 
 def decode(body: bytes) -> Mailed:
-    """Decode a command from an inbox. Raises Corrupt if it is not a command, or of a kind unknown to this version."""
+    """Decode a command from an inbox. Raises Corrupt if it is not a command that this version knows."""
     try:
         return _decoder.decode(body)
     except msgspec.MsgspecError as error:

@@ -1,12 +1,10 @@
-"""The interface of a run's decider: a state, and a few pure functions over it.
-
-A machine owns the state of one run.
+"""The interface of a machine, which owns the state of one run and decides what happens next. Pure.
 
 - ``decide`` returns the events that a command causes. It changes nothing.
 - ``evolve`` applies an event. Only ``evolve`` changes the state.
 - ``follow`` returns the events that the state itself requires next, such as an undo or the end of the run. It is called
   until it returns nothing.
-- ``take_success`` does all of this at once for the plain success of a task in a run without code.
+- ``take_success`` does all of this at once for a task that succeeds in a run without code, in the common case.
 - ``effects`` returns the work that a committed event requires.
 - ``mail`` returns the commands to other runs that go into the same commit.
 - ``outstanding`` returns the effects of everything that is open. Recovery needs nothing else.
@@ -27,7 +25,7 @@ from weft.core.run.style import RunStyle
 
 
 class Machine(Protocol):
-    """The decider of one run."""
+    """The state of one run, and the functions that decide and change it."""
 
     @property
     def state(self) -> State: ...
@@ -51,9 +49,9 @@ class Machine(Protocol):
         ...
 
     def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:
-        """Record the success of a task and what follows, without the tables. None: this is not plain, use the tables.
+        """Record the success of a task and what follows, by the fast path. Returns None if that does not apply.
 
-        The events, the state and the effects are the same either way.
+        The events, the state and the effects are the same as without it.
         """
         ...
 

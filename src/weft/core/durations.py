@@ -1,7 +1,7 @@
-"""Durations: parsed into whole milliseconds and formatted for people. Pure.
+"""Parse durations into milliseconds, and format them for people. Pure.
 
-Accepts "250ms", "30s", "1h30m", "2d", "1w" (each unit once, biggest first), ISO 8601 without years and months (their
-length varies), numbers as seconds, and ``timedelta``. Anything else raises ``BadDuration``.
+A duration is a text like "250ms", "30s", "1h30m", "2d" or "1w" (each unit once, biggest first), a duration in ISO 8601
+without years and months (their length varies), a number of seconds, or a ``timedelta``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 import re
 from datetime import timedelta
 
-from weft.core.values import shown
+from weft.core.values import preview_text
 from weft.errors import BadDuration
 
 DURATION_MS_MAX = 1000 * 365_25 * 864_000  # a thousand years of 365.25 days; anything longer is a mistake
@@ -27,17 +27,17 @@ def duration_ms(value: str | float | timedelta) -> int:
     """Convert a duration to milliseconds, rounded to the nearest.
 
     Raises:
-        BadDuration: not a duration, negative, or longer than a thousand years.
+        BadDuration: the value is not a duration, is negative, or is longer than a thousand years.
     """
-    given: object = value  # callers may pass anything; type hints are not checked at run time
-    if isinstance(given, str):
-        exact = _parse(given)
-    elif isinstance(given, timedelta):
-        exact = given / timedelta(milliseconds=1)
-    elif isinstance(given, int | float) and not isinstance(given, bool):
-        exact = _from_seconds(given)
+    anything: object = value  # callers may pass anything; type hints are not checked at run time
+    if isinstance(anything, str):
+        exact = _parse(anything)
+    elif isinstance(anything, timedelta):
+        exact = anything / timedelta(milliseconds=1)
+    elif isinstance(anything, int | float) and not isinstance(anything, bool):
+        exact = _from_seconds(anything)
     else:
-        raise _bad(given)
+        raise _bad(anything)
     if exact < 0:
         raise _bad(value, ": it is negative")
     if exact > DURATION_MS_MAX:
@@ -61,19 +61,19 @@ def format_ms(duration: int) -> str:
 
 
 def _parse(text: str) -> float:
-    found = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
-    if found is None or not any(found.groups()):
+    match = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
+    if match is None or not any(match.groups()):
         raise _bad(text)
-    return math.fsum(float(count) * unit for count, unit in zip(found.groups(), _UNITS_MS, strict=False) if count)
+    return math.fsum(float(count) * unit for count, unit in zip(match.groups(), _UNITS_MS, strict=False) if count)
 
 
 def _from_seconds(seconds: float) -> float:
     if isinstance(seconds, int) and abs(seconds) > DURATION_MS_MAX:
-        return math.inf if seconds > 0 else -math.inf  # it may be too large for a float
+        return math.inf if seconds > 0 else -math.inf  # the number may be too large for a float
     if not math.isfinite(seconds):
         raise _bad(seconds)
     return seconds * 1000.0
 
 
 def _bad(value: object, why: str = "") -> BadDuration:
-    return BadDuration(f"{shown(value)} is not a duration{why}.", hint=_HINT)
+    return BadDuration(f"{preview_text(value)} is not a duration{why}.", hint=_HINT)

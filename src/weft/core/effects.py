@@ -1,6 +1,6 @@
 """The effects of a committed event: work that the runtime must do.
 
-Effects are never stored. After a crash they are derived from the state again.
+Effects are never stored. After a crash, they are derived from the state.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class PerformTask(msgspec.Struct, frozen=True):
     due: int = 0
     inline: bool = False
     takes: list[str] | None = None
-    """Set for an undo. ``input`` is then {input, result} of the undone task, and the undo gets these names from it."""
+    """Set for an undo: the names that are passed to it from ``input``, which is {input, result} of the undone task."""
 
 
 class ArmTimer(msgspec.Struct, frozen=True):
     """Send ``FireTimer`` at ``due``.
 
-    If ``mailed``, incoming mail may also end what this timer ends, so read the mail before the timer fires.
+    If ``mailed``, a command in the inbox may end the wait before the timer does, so read the inbox first.
     """
 
     entry: EntryId
@@ -54,7 +54,7 @@ class DisarmTimer(msgspec.Struct, frozen=True):
 
 
 class EndRun(msgspec.Struct, frozen=True):
-    """The run is over: stop its remaining work and notify everyone who waits for its result."""
+    """Stop the remaining work of a run that is over, and notify callers that wait for its result."""
 
 
 AnyEffect = PerformTask | ArmTimer | StopTask | DisarmTimer | EndRun

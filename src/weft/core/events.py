@@ -1,9 +1,8 @@
 """The events of a run. Each is immutable and stored in the log as one JSON object.
 
-An event refers to an entry by number: the sequence number of the event that created the entry. So a location is written
-only once. Times are milliseconds since 1970. ``Raw`` fields hold the user's values as JSON, encoded on arrival; large
-values are references to blobs. A released event never changes: extend the format with a new event, or with a new field
-that has a default.
+An event refers to an entry by the sequence number of the event that created it, so each location is written only once.
+Times are milliseconds since 1970. ``Raw`` fields have the user's values as JSON, encoded on arrival; large values are
+references to blobs. Released events never change. To extend the format, add an event, or add a field with a default.
 """
 
 # ruff: noqa: PLC0414 - this module re-exports all events and their parts; import them from here
@@ -15,6 +14,19 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from weft.core.event_parts import ABSENT as ABSENT
+from weft.core.event_parts import DEFAULT_POLICY as DEFAULT_POLICY
+from weft.core.event_parts import NULL as NULL
+from weft.core.event_parts import EdgeVerdict as EdgeVerdict
+from weft.core.event_parts import Effect as Effect
+from weft.core.event_parts import LogEvent as LogEvent
+from weft.core.event_parts import Parent as Parent
+from weft.core.event_parts import Path as Path
+from weft.core.event_parts import Policy as Policy
+from weft.core.event_parts import Style as Style
+from weft.core.event_parts import Taken as Taken
+from weft.core.event_parts import UndoPlan as UndoPlan
+from weft.core.event_parts import Write as Write
 from weft.core.goal_events import AttributeSet as AttributeSet
 from weft.core.goal_events import DeadlinePassed as DeadlinePassed
 from weft.core.goal_events import DeadlineSet as DeadlineSet
@@ -34,19 +46,6 @@ from weft.core.graph_events import LetterDiscarded as LetterDiscarded
 from weft.core.graph_events import NodeFailed as NodeFailed
 from weft.core.graph_events import NodeRouted as NodeRouted
 from weft.core.ids import EntryId
-from weft.core.parts import ABSENT as ABSENT
-from weft.core.parts import DEFAULT_POLICY as DEFAULT_POLICY
-from weft.core.parts import NULL as NULL
-from weft.core.parts import EdgeVerdict as EdgeVerdict
-from weft.core.parts import Effect as Effect
-from weft.core.parts import LogEvent as LogEvent
-from weft.core.parts import Parent as Parent
-from weft.core.parts import Path as Path
-from weft.core.parts import Policy as Policy
-from weft.core.parts import Style as Style
-from weft.core.parts import Taken as Taken
-from weft.core.parts import UndoPlan as UndoPlan
-from weft.core.parts import Write as Write
 from weft.core.task_events import TaskFailed as TaskFailed
 from weft.core.task_events import TaskLost as TaskLost
 from weft.core.task_events import TaskScheduled as TaskScheduled
@@ -90,7 +89,7 @@ class RunStarted(LogEvent, frozen=True, kw_only=True, tag="run_started"):
 
 
 class RunCompleted(LogEvent, frozen=True, kw_only=True, tag="run_completed"):
-    """``not_undone`` lists work of dropped branches whose undo failed."""
+    """The run completed. ``not_undone`` lists the dropped work whose undo failed."""
 
     output: Raw = NULL
     not_undone: list[str] = []
@@ -107,7 +106,7 @@ class RunCancelledEvent(LogEvent, frozen=True, kw_only=True, tag="run_cancelled"
     reason: str = ""
     not_undone: list[str] = []
     never_begun: bool = False
-    """None of the code ran."""
+    """The run was cancelled before any of its code ran."""
 
 
 class CancelRequested(LogEvent, frozen=True, kw_only=True, tag="cancel_requested"):
@@ -121,7 +120,7 @@ class RunTimedOut(LogEvent, frozen=True, kw_only=True, tag="run_timed_out"):
 
 
 class RunEnding(LogEvent, frozen=True, kw_only=True, tag="run_ending"):
-    """The code has ended. Pending undos and children that were told to stop must end before the run does.
+    """The code has ended. Pending undos and cancelled children must end before the run does.
 
     If ``output`` is set, the code returned it, and the run completes once all dropped work has been undone.
     """
@@ -139,7 +138,7 @@ class RunResumed(LogEvent, frozen=True, kw_only=True, tag="run_resumed"):
 
 
 class RunHeld(LogEvent, frozen=True, kw_only=True, tag="run_held"):
-    """The run stopped until a person helps. Nothing was undone and nothing is lost."""
+    """The run stopped until a person acts. Nothing was undone and nothing is lost."""
 
     code: str
     message: str
@@ -227,11 +226,11 @@ class MessageAnswered(LogEvent, frozen=True, kw_only=True, tag="message_answered
     at: Path = []
     add: list[str] = []
     repeated: bool = False
-    """Nobody waits for this answer: the message was answered before, or needed no answer."""
+    """The sender no longer waits, because the message was answered before or needed no answer."""
 
 
 class WaitTimedOut(LogEvent, frozen=True, kw_only=True, tag="wait_timed_out"):
-    """A wait for a message, a person or a child timed out. ``child`` is the run to be stopped."""
+    """A wait for a message, a person or a child timed out. ``child`` is the uid of the child run to stop."""
 
     wait: EntryId
     child: str = ""
@@ -255,9 +254,9 @@ class AskOpened(LogEvent, frozen=True, kw_only=True, tag="ask_opened"):
     four_eyes: bool = False
     """Whether the person who started the run is excluded from answering."""
     remind_ms: int = 0
-    """The interval between reminders. 0: no reminders."""
+    """The interval between reminders, or 0 for none."""
     input: Raw = NULL
-    """The value that the answer is merged into, if the node says so."""
+    """The value into which the answer is merged, if the node requests that."""
 
 
 class AskEscalated(LogEvent, frozen=True, kw_only=True, tag="ask_escalated"):
@@ -281,7 +280,7 @@ class AskTold(LogEvent, frozen=True, kw_only=True, tag="ask_told"):
 
 
 class AskAnswered(LogEvent, frozen=True, kw_only=True, tag="ask_answered"):
-    """The answer of one person. ``decided``: this answer settles the question."""
+    """One person answered. ``decided`` says whether this answer settles the question."""
 
     ask: EntryId
     approved: bool
@@ -317,7 +316,7 @@ class ChildStarted(LogEvent, frozen=True, kw_only=True, tag="child_started"):
     """The plan of the child, if it is a goal run."""
     add: list[str] = []
     refused: Failure | None = None
-    """Why no run was created. Only in code runs: a node or goal step fails with its own event instead."""
+    """Why no run was created. Only in code runs; a graph node or goal step fails with its own event instead."""
 
 
 class ChildEnded(LogEvent, frozen=True, kw_only=True, tag="child_ended"):
@@ -331,7 +330,7 @@ class ChildEnded(LogEvent, frozen=True, kw_only=True, tag="child_ended"):
 
 
 class ValueRecorded(LogEvent, frozen=True, kw_only=True, tag="value_recorded"):
-    """A value that replay must not recompute: a time, a random number, an id, a version, the size of a map."""
+    """A value that replay must not compute again: a time, a random number, an id, a version or the size of a map."""
 
     at: Path
     of: Literal["now", "random", "uuid", "version", "map"]
@@ -366,9 +365,9 @@ class LoopFinished(LogEvent, frozen=True, kw_only=True, tag="loop_finished"):
 
 
 class EntryCancelled(LogEvent, frozen=True, kw_only=True, tag="entry_cancelled"):
-    """The code no longer waits for an entry: it lost a race, or its asyncio task was cancelled.
+    """The code no longer waits for an entry, because it lost a race or its asyncio task was cancelled.
 
-    ``child`` is the run to be stopped.
+    ``child`` is the uid of the child run to stop.
     """
 
     entry: EntryId
@@ -438,7 +437,7 @@ encode = _encoder.encode
 
 
 def decode(body: bytes) -> AnyEvent:
-    """Decode an event from a log. Raises Corrupt if it is not an event, or of a kind unknown to this version."""
+    """Decode an event from a log. Raises Corrupt if it is not an event that this version knows."""
     try:
         return _decoder.decode(body)
     except msgspec.MsgspecError as error:

@@ -1,7 +1,7 @@
-"""Errors and warnings in a document, all collected in one pass. Each has a code, a place and a suggestion. Pure.
+"""Errors and warnings about a document, collected in one pass, and suggestions for misspelt names. Pure.
 
-The compiler reports a ``Problem`` at a place in the source (``At``). ``weft.documents.source`` turns it into a
-``Finding`` with a readable path and a line. ``refusal`` makes the error that carries the findings.
+A compiler reports a ``Problem`` at a place in the source (``At``). ``weft.documents.source`` turns the problem into a
+``Finding`` with a readable path and a line. ``document_error`` makes the error that carries the findings.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ At = tuple[str | int, ...]
 Severity = Literal["error", "warning"]
 
 PROBLEMS_MAX = 100
-"""The most errors reported for one document. A thousand errors are usually one mistake, repeated."""
+"""The largest number of errors reported for one document."""
 
 NEAR_MAX = 200
-"""The most names to compare with a misspelt one."""
+"""The largest number of names that a misspelt one is compared with."""
 
 
 class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -46,7 +46,7 @@ class Finding(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A finding whose path and line have not been looked up yet."""
+    """A finding before its path and line are looked up."""
 
     code: str
     at: At
@@ -56,66 +56,69 @@ class Problem(msgspec.Struct, frozen=True):
 
 
 class Problems:
-    """A collection of problems, so that one mistake does not hide the next. ``area`` begins their codes."""
+    """Collects the problems of one document. ``area`` is the first word of their codes."""
 
     def __init__(self, area: str = "graph") -> None:
         self._area = area
-        self.found: list[Problem] = []
+        self.entries: list[Problem] = []
         self._seen: set[tuple[str, At, str]] = set()
         self._errors = 0
 
     def add(self, code: str, at: At, message: str, suggestion: str = "") -> None:
-        """Add an error, unless the same one is there already."""
+        """Add an error, unless the same error was added before or the limit is reached."""
         key = (code, at, message)
         if key in self._seen or self.full:
             return
         self._seen.add(key)
         self._errors += 1
-        self.found.append(Problem(code if "." in code else f"{self._area}.{code}", at, message, suggestion))
+        self.entries.append(Problem(code if "." in code else f"{self._area}.{code}", at, message, suggestion))
 
     def warn(self, code: str, at: At, message: str) -> None:
-        """Add a warning: this is allowed, but probably not what the author meant."""
-        if len(self.found) - self._errors < PROBLEMS_MAX:
-            self.found.append(Problem(f"{self._area}.{code}", at, message, severity="warning"))
+        """Add a warning about something that is allowed but probably a mistake."""
+        if len(self.entries) - self._errors < PROBLEMS_MAX:
+            self.entries.append(Problem(f"{self._area}.{code}", at, message, severity="warning"))
 
     def near(self, name: str, known: Iterable[str]) -> str:
-        """Suggest the closest known name. Skipped once enough errors are collected, because the search is slow."""
+        """Suggest the closest known name.
+
+        Returns an empty string once the limit of errors is reached, as this is slow.
+        """
         return "" if self.full else did_you_mean(name, known)
 
     @property
-    def refused(self) -> bool:
+    def has_errors(self) -> bool:
         return self._errors > 0
 
     @property
     def full(self) -> bool:
-        """Whether the limit of errors is reached, so that the search can stop."""
+        """Return whether the limit of errors is reached."""
         return self._errors >= PROBLEMS_MAX
 
 
 def did_you_mean(name: str, known: Iterable[str], *, quote: str = '"') -> str:
     """Suggest the closest known name. Returns an empty string if none is close."""
-    return question(closest(name, known), quote=quote)
+    return suggestion_text(closest(name, known), quote=quote)
 
 
-def question(name: str, *, quote: str = '"') -> str:
-    """Phrase a suggested name as a question. Returns an empty string for an empty name."""
+def suggestion_text(name: str, *, quote: str = '"') -> str:
+    """Return "Did you mean ...?" for a name, or an empty string for an empty name."""
     return f"Did you mean {quote}{name}{quote}?" if name else ""
 
 
 def closest(name: str, known: Iterable[str]) -> str:
-    """Return the known name that was probably meant, or an empty string. Ignores case."""
+    """Return the known name that is most similar, ignoring case, or an empty string if none is."""
     wanted = name[:100].lower()
     near = {word.lower(): word for word in known if abs(len(word) - len(name)) <= 3}
     if len(near) > NEAR_MAX:
-        # Comparing is slow. Among many names, compare those that share the beginning or the end.
+        # Comparing is slow. If there are many names, compare only those with the same beginning or end.
         alike = (word for word in near if word[:2] == wanted[:2] or word[-3:] == wanted[-3:])
         near = {word: near[word] for word in islice(alike, NEAR_MAX)}
     found = difflib.get_close_matches(wanted, near, n=1)
     return near[found[0]] if found else ""
 
 
-def refusal(findings: Sequence[Finding], *, name: str, error: type[WeftError] = BadGraph) -> WeftError:
-    """Make the error for a refused document; ``context["findings"]`` has all findings, warnings included."""
+def document_error(findings: Sequence[Finding], *, name: str, error: type[WeftError] = BadGraph) -> WeftError:
+    """Make the error for an invalid document. ``context["findings"]`` has all findings, including warnings."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if len(errors) == 1:
         message = str(errors[0])

@@ -9,8 +9,8 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from weft.core.event_parts import ABSENT, LogEvent
 from weft.core.ids import EntryId
-from weft.core.parts import ABSENT, LogEvent
 from weft.core.task_events import TaskScheduled
 from weft.errors import Failure
 
@@ -22,10 +22,10 @@ class GoalPlanned(LogEvent, frozen=True, kw_only=True, tag="goal_planned"):
 
 
 class FactsGiven(LogEvent, frozen=True, kw_only=True, tag="facts_given"):
-    """The given values as checked before the run begins.
+    """The given values were checked, before the run begins.
 
-    ``values`` has each value that was part of a blob. ``matched`` lists, by fact, the steps whose match the value
-    passes. ``broken`` has, by fact and step, why a match failed.
+    ``values`` has the values that are parts of a blob. ``matched`` lists, by fact, the steps whose ``match`` accepts
+    the value. ``broken`` says, by fact and step, why a ``match`` could not be evaluated.
     """
 
     values: dict[str, Raw] = {}
@@ -34,7 +34,10 @@ class FactsGiven(LogEvent, frozen=True, kw_only=True, tag="facts_given"):
 
 
 class FactRef(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A reference to a value of a fact, by its index among the values. A list of indexes means an array of values."""
+    """A reference to a value of a fact, by its index among the values.
+
+    A list of indexes stands for an array of values.
+    """
 
     fact: str
     at: int | list[int] = 0
@@ -43,8 +46,8 @@ class FactRef(msgspec.Struct, frozen=True, omit_defaults=True):
 class StepStarted(LogEvent, frozen=True, kw_only=True, tag="step_started"):
     """A step started with fixed inputs: values in ``inputs``, and references to recorded values in ``facts``.
 
-    ``fan_out``: the step has one work item per element. ``task``: the step's only item, if it begins at once. That task
-    gets the inputs of the step and has the number of this record.
+    ``fan_out`` says that the step has one work item per element. ``task`` is the only item of the step, if it begins at
+    once. That task has the inputs of the step and the number of this record.
     """
 
     step: str
@@ -87,8 +90,8 @@ class StepCompleted(LogEvent, frozen=True, kw_only=True, tag="step_completed"):
     """A step completed. It sets the values in ``outputs``, and those that ``takes`` selects from the result in ``of``.
 
     ``takes`` maps a fact to a key of that result, or to "" for the whole result. Every value becomes a fact, except for
-    ``unread`` facts, which already had a value and are not read again. By fact, ``matched`` lists the steps whose match
-    the value passes, and ``broken`` has the steps whose match failed, with the reason.
+    ``unread`` facts, which already had a value and are not read again. By fact, ``matched`` lists the steps whose
+    ``match`` accepts the value, and ``broken`` has the steps whose ``match`` could not be evaluated, with the reason.
     """
 
     step: str
@@ -101,7 +104,7 @@ class StepCompleted(LogEvent, frozen=True, kw_only=True, tag="step_completed"):
 
 
 class AttributeSet(LogEvent, frozen=True, kw_only=True, tag="attribute_set"):
-    """A fact has a new value. Only views have this event; the log has step_completed instead."""
+    """A fact has a new value. Only views show this event; the log has step_completed instead."""
 
     name: str
     value: Raw = ABSENT

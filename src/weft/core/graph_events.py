@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from weft.core.parts import ABSENT, EdgeVerdict, LogEvent, Taken, Write
+from weft.core.event_parts import ABSENT, EdgeVerdict, LogEvent, Taken, Write
 from weft.core.task_events import TaskScheduled
 from weft.errors import Failure
 
@@ -12,12 +12,12 @@ from weft.errors import Failure
 class NodeRouted(LogEvent, frozen=True, kw_only=True, tag="node_routed"):
     """A token leaves its node along the ``taken`` edges, or ends if there are none. Token "" is the start of the run.
 
-    ``writes``: the values that the token writes. ``output``: set if the node did no work, or changed the result of its
-    work. ``arrival``: the part of the output that a fan-in reads, if the output is in a blob. ``skips``: whether the
-    edges that were not taken are marked as skipped. ``caught``: the token carries a failure. ``verdicts``: the results
-    of the conditions, for edges that have one.
+    ``writes`` has the values that the token writes. ``verdicts`` has the results of the conditions of its edges.
+    ``output`` is the node's output, if the node had no task or changed its result. ``arrival`` is the part of the
+    output that a fan-in reads, if the output is in a blob. ``skips`` says whether the edges that were not taken count
+    as skipped, and ``caught`` that the token carries a failure.
 
-    ``task``: the work of the next node, if it begins at once. That task has the number of this record.
+    ``task`` is the task of the next node, if it begins at once. It has the number of this record.
     """
 
     node: str = ""
@@ -33,7 +33,10 @@ class NodeRouted(LogEvent, frozen=True, kw_only=True, tag="node_routed"):
 
 
 class NodeFailed(LogEvent, frozen=True, kw_only=True, tag="node_failed"):
-    """A node failed for its own reason, for example because no edge matched. It may have written values before."""
+    """A node failed although its task did not, for example because no edge matched.
+
+    It may have written values before.
+    """
 
     node: str = ""
     token: str
@@ -45,8 +48,8 @@ class NodeFailed(LogEvent, frozen=True, kw_only=True, tag="node_failed"):
 class FailureRaised(LogEvent, frozen=True, kw_only=True, tag="failure_raised"):
     """No edge of the node catches a failure, so it becomes a dead letter and is raised through the enclosing frames.
 
-    ``taker``: the frame that continues without the branch, or whose fan-in has an edge for the failure. If empty, the
-    run fails. ``raised``: the failure that the taker or the run gets, if it is another one.
+    ``taker`` is the frame that continues without the branch, or whose fan-in has an edge for the failure. If it is
+    empty, the run fails. ``raised`` is the failure that the taker or the run receives, if it is not ``failure`` itself.
     """
 
     node: str = ""

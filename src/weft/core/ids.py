@@ -1,4 +1,4 @@
-"""Types for ids, so that one kind cannot be passed as another, and functions that derive ids."""
+"""Types for ids, so that one kind cannot be mistaken for another, and functions that derive ids. Pure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Millis = NewType("Millis", int)
 
 
 def derive(*causes: object) -> str:
-    """Derive an id from its causes. Equal causes give equal ids."""
+    """Derive an id from its causes. Equal causes have equal ids."""
     return blake2b("\x1f".join(map(str, causes)).encode(), digest_size=9).hexdigest()
 
 
@@ -59,4 +59,4 @@ def answer_key(message: str) -> str:
 
 
 CANCEL = EntryId(0)
-"""Marks the place in the list of facts where a cancel or the run's deadline takes effect."""
+"""The number that stands for the run's own deadline among timers, and for a cancel in the order of facts."""

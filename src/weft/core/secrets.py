@@ -1,7 +1,7 @@
-"""References to secrets inside values. A reference says where a secret is and never contains it. Pure.
+"""References to secrets inside values. A reference names the place of a secret and never contains the secret. Pure.
 
-A user's own JSON could look like a reference. So ``values.encode`` refuses a plain object with the key ``$secret``.
-Only a ``Reference`` is written as a reference, and JSON is read as a reference only where the declared type is one.
+A user's own JSON could look like a reference, so ``values.encode`` refuses an ordinary object with the key ``$secret``.
+Only a ``Reference`` is encoded as a reference, and JSON is decoded to one only where a type declares it.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from typing import Any
 
 import msgspec
 
-from weft.core.offences import parts
+from weft.core.unstorable import child_values
 
 KEY = "$secret"
 MARK = b'"$secret"'
-"""A part of the JSON of every reference."""
+"""Bytes that the JSON of every reference contains."""
 
 
 class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -24,19 +24,19 @@ class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def is_forged(value: object, raw: bytes) -> bool:
-    """Return whether the JSON of a value has references that the value itself does not have."""
-    return _written(msgspec.json.decode(raw)) > _meant(value)
+    """Return whether the JSON of a value has more references than the value itself."""
+    return _count_in_json(msgspec.json.decode(raw)) > _count_references(value)
 
 
-def _written(value: Any) -> int:
-    """Count the objects that look like references, at any depth."""
+def _count_in_json(value: Any) -> int:
+    """Count the objects in decoded JSON that look like references, at any depth."""
     if isinstance(value, dict):
-        return (KEY in value) + sum(map(_written, value.values()))
-    return sum(map(_written, value)) if isinstance(value, list) else 0
+        return (KEY in value) + sum(map(_count_in_json, value.values()))
+    return sum(map(_count_in_json, value)) if isinstance(value, list) else 0
 
 
-def _meant(value: object) -> int:
-    """Count the references in a value. It was encoded before, so it cannot contain itself."""
+def _count_references(value: object) -> int:
+    """Count the references in a value. The value was encoded before, so it cannot contain itself."""
     if isinstance(value, Reference):
         return 1
-    return sum(_meant(part) for _, part in parts(value))
+    return sum(_count_references(part) for _, part in child_values(value))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from msgspec import Raw
 
+from weft.core.event_parts import ABSENT, DEFAULT_POLICY, NULL, LogEvent, Path, Policy, UndoPlan
 from weft.core.ids import EntryId
-from weft.core.parts import ABSENT, DEFAULT_POLICY, NULL, LogEvent, Path, Policy, UndoPlan
 from weft.errors import Failure
 
 
 class TaskScheduled(LogEvent, frozen=True, kw_only=True, tag="task_scheduled"):
     """A task was scheduled: for code (``at``), for a token at a graph node, or for an item of a goal step (``node``).
 
-    Without ``input``, the task gets its input from the record that contains it or comes before it: the output that the
-    token carries, or the inputs of the goal step.
+    Without ``input``, the task uses the output that its token carries, or the inputs of its goal step.
     """
 
     step: str
@@ -35,7 +34,7 @@ class TaskSucceeded(LogEvent, frozen=True, kw_only=True, tag="task_succeeded"):
     task: EntryId
     output: Raw = NULL
     attempt: int = 1
-    earlier: int = 0  # the delivery that succeeded, if a later one had replaced it
+    earlier: int = 0  # the delivery that succeeded, if a later delivery had replaced it
 
 
 class TaskFailed(LogEvent, frozen=True, kw_only=True, tag="task_failed"):

@@ -1,9 +1,9 @@
 """Split stored records into the events that views show. Pure.
 
-The record is the real event: it has the sequence number, it changes the state, and forks and retries refer to it. Some
-records combine several things that happen together. Views show these one by one, numbered by record and part; no
-command accepts the number of a part. The log stores a value once. If a record refers to a value in another record,
-``result_of`` looks it up. A value that is not found is left out.
+A record is an event as the log stores it. It has a sequence number and changes the state; forks and retries refer to
+it. Some records combine several events that happen together. Views show these one by one, numbered by record and part.
+No command accepts the number of a part. The log stores each value once. If a record refers to a value in another
+record, ``result_of`` looks it up; if there is none, the value is left out.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from weft.core.values import seal, unseal
 ViewEvent = e.AnyEvent | e.AttributeSet
 """An event as views show it."""
 ResultOf = Callable[[int], Raw | None]
-"""Finds the result in the record with this number."""
+"""Returns the result that the record with this number contains, or None."""
 
-_parts: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
+_fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 _replace = msgspec.structs.replace
 
 
@@ -29,14 +29,14 @@ def unfold(record: e.AnyEvent, result_of: ResultOf = lambda _: None) -> Sequence
     """Return the events that a record combines, in order."""
     if isinstance(record, e.NodeRouted | e.StepStarted):
         return (record,) if record.task is None else (_replace(record, task=None), record.task)
-    return _completed(record, result_of) if isinstance(record, e.StepCompleted) else (record,)
+    return _unfold_completed(record, result_of) if isinstance(record, e.StepCompleted) else (record,)
 
 
-def _completed(record: e.StepCompleted, result_of: ResultOf) -> Sequence[ViewEvent]:
+def _unfold_completed(record: e.StepCompleted, result_of: ResultOf) -> Sequence[ViewEvent]:
     result = result_of(record.of) if record.of else None
-    outputs = dict(record.outputs) if record.takes and result is None else given_outputs(record, result or e.NULL)
+    outputs = dict(record.outputs) if record.takes and result is None else step_outputs(record, result or e.NULL)
     facts = [fact for fact in (*record.takes, *record.outputs) if fact not in record.unread]
-    told = [
+    attributes = [
         e.AttributeSet(
             name=fact,
             value=outputs.get(fact, e.ABSENT),
@@ -46,21 +46,21 @@ def _completed(record: e.StepCompleted, result_of: ResultOf) -> Sequence[ViewEve
         )
         for fact in facts
     ]
-    return (*told, e.StepCompleted(step=record.step, outputs=outputs, takes={} if outputs else record.takes))
+    return (*attributes, e.StepCompleted(step=record.step, outputs=outputs, takes={} if outputs else record.takes))
 
 
-def given_outputs(record: e.StepCompleted, result: Raw) -> dict[str, Raw]:
-    """Return the outputs of a step, by fact, read from the result that its record refers to."""
+def step_outputs(record: e.StepCompleted, result: Raw) -> dict[str, Raw]:
+    """Return the outputs of a step by fact: those in its record, or else those selected from ``result``."""
     if not record.takes:
         return record.outputs
     stored = bytes(result)
-    parts: dict[str, Raw] | None = None
-    found: dict[str, Raw] = {}
+    fields: dict[str, Raw] | None = None
+    outputs: dict[str, Raw] = {}
     for fact, key in record.takes.items():
         if not key:
-            found[fact] = result
+            outputs[fact] = result
             continue
-        if parts is None:
-            parts = _parts.decode(unseal(stored))
-        found[fact] = Raw(seal(bytes(parts[key])))
-    return found
+        if fields is None:
+            fields = _fields.decode(unseal(stored))
+        outputs[fact] = Raw(seal(bytes(fields[key])))
+    return outputs

@@ -1,11 +1,11 @@
-"""Values as the engine stores them: compact JSON, checked once, on arrival. Pure.
+"""Encode values as the engine stores them: compact JSON, checked once, on arrival. Pure.
 
-Values that a store or a replay could not return unchanged are refused, whichever store is used: NaN and infinity, NUL
-characters, lone surrogates, sets (their order differs between processes), dict keys that would collide, and values that
-are too deep or too big. The rest of the engine relies on this check.
+A value that some store or a replay could not return unchanged is refused: NaN and infinity, NUL characters, lone
+surrogates, sets (their order differs between processes), dict keys that would collide, and values that are too deep or
+too big. The rest of the engine relies on this check.
 
-A value above ``INLINE_BYTES_MAX`` is stored in a blob, and the log has a reference to it. ``seal`` and ``unseal`` keep
-a user's own JSON from being mistaken for a reference.
+A value larger than ``INLINE_BYTES_MAX`` is stored in a blob, and the log has a reference to it. ``seal`` marks a user's
+own JSON that looks like a reference, and ``unseal`` removes the mark.
 """
 
 from __future__ import annotations
@@ -16,8 +16,15 @@ from typing import Any, Final
 
 import msgspec
 
-from weft.core.offences import Offence, encode_json, is_plain, is_too_deep, offences, unencodable
 from weft.core.secrets import KEY, MARK, is_forged
+from weft.core.unstorable import (
+    UnstorablePart,
+    encode_json,
+    find_unencodable,
+    is_too_deep,
+    passes_quick_check,
+    unstorable_parts,
+)
 from weft.errors import BadValue, Corrupt, LimitExceeded
 
 VALUE_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -35,14 +42,14 @@ _BACKSLASH = 0x5C
 def encode(value: object, *, what: str = "got") -> bytes:
     """Encode a value as compact JSON, with keys in the given order.
 
-    ``what`` begins the error message: "charge returned".
+    ``what`` begins the error message, for example "charge returned".
 
     Raises:
-        BadValue: a part of the value is not JSON; the message names the field and its type. Or an object looks like a
-            reference to a secret and is not one.
+        BadValue: a part of the value cannot be stored as JSON (the message names it), or an object that is not a
+            reference to a secret looks like one.
         LimitExceeded: the value is bigger than ``VALUE_BYTES_MAX``, or nested deeper than ``DEPTH_MAX``.
     """
-    raw = encode_known(value, what=what)
+    raw = encode_trusted(value, what=what)
     if raw.find(MARK) >= 0 and is_forged(value, raw):
         raise BadValue(
             f'{what} an object with the key "{KEY}", which is reserved for secrets.',
@@ -52,33 +59,34 @@ def encode(value: object, *, what: str = "got") -> bytes:
     return raw
 
 
-def encode_known(value: object, *, what: str = "got") -> bytes:
-    """Encode a value made from recorded values and documents, whose references to secrets were checked before."""
+def encode_trusted(value: object, *, what: str = "got") -> bytes:
+    """Encode a value whose references to secrets were checked before. Raises as ``encode`` does otherwise."""
     try:
         raw = encode_json(value)
     except Exception as error:
         _check_depth(value, what)
-        found = next(offences(value), None) or unencodable(value, error)
-        raise _refusal(found, what) from error
-    if _BACKSLASH in raw or len(raw) > VALUE_BYTES_MAX or not is_plain(value, raw.find(b"null") >= 0, DEPTH_MAX):
-        guard(value, raw, what=what)
+        part = next(unstorable_parts(value), None) or find_unencodable(value, error)
+        raise _unstorable_error(part, what) from error
+    has_nulls = raw.find(b"null") >= 0
+    if _BACKSLASH in raw or len(raw) > VALUE_BYTES_MAX or not passes_quick_check(value, has_nulls, DEPTH_MAX):
+        check_storable(value, raw, what=what)
     return raw
 
 
-def guard(value: object, raw: bytes, *, what: str = "got") -> None:
-    """Refuse a value that was encoded as ``raw`` but could not be read back unchanged."""
+def check_storable(value: object, raw: bytes, *, what: str = "got") -> None:
+    """Raise if a value that was encoded as ``raw`` could not be read back unchanged. Raises as ``encode`` does."""
     if len(raw) > VALUE_BYTES_MAX:
         raise LimitExceeded(
             f"{what} a value of {len(raw):,} bytes; the limit is {VALUE_BYTES_MAX:,}.",
-            hint="Store it elsewhere and pass its address.",
+            hint="Store the value elsewhere and pass its address.",
         )
     escapes = _BACKSLASH in raw and b"\\u0000" in raw
-    if not escapes and is_plain(value, raw.find(b"null") >= 0, DEPTH_MAX):
+    if not escapes and passes_quick_check(value, raw.find(b"null") >= 0, DEPTH_MAX):
         return
     _check_depth(value, what)
-    # A model's own serializer may write text that is not in its fields, so look for NUL in the JSON too.
-    for found in chain(offences(value), offences(decode(raw)) if escapes else ()):
-        raise _refusal(found, what)
+    # A model's own serializer may write text that is not in its fields, so search the JSON for NUL characters too.
+    for part in chain(unstorable_parts(value), unstorable_parts(decode(raw)) if escapes else ()):
+        raise _unstorable_error(part, what)
 
 
 def decode(raw: bytes) -> Any:
@@ -87,12 +95,12 @@ def decode(raw: bytes) -> Any:
 
 
 def digest(raw: bytes) -> str:
-    """Return a short digest of an input."""
+    """Return a short digest of JSON, to compare inputs."""
     return hashlib.blake2b(raw, digest_size=12).hexdigest()
 
 
-def shown(value: object, *, chars_max: int = 60) -> str:
-    """Return a short text of a value for a message: JSON if possible. Never raises."""
+def preview_text(value: object, *, chars_max: int = 60) -> str:
+    """Return the beginning of a value's JSON, for messages. If it has no JSON, return its type. Never raises."""
     try:
         text = encode_json(value).decode()
     except Exception:  # noqa: BLE001  # a message about a broken value must not fail on that value
@@ -101,7 +109,7 @@ def shown(value: object, *, chars_max: int = 60) -> str:
 
 
 class Ref(msgspec.Struct, frozen=True):
-    """A reference to a value too big for the log: the SHA-256 of its bytes, and their number."""
+    """A reference to a value that is too big for the log: the SHA-256 digest of its JSON, and the size in bytes."""
 
     digest: str
     size: int
@@ -112,7 +120,7 @@ class _StoredRef(msgspec.Struct):
     size: int
 
 
-def ref_for(digest: str, size: int) -> bytes:
+def blob_ref(digest: str, size: int) -> bytes:
     """Return the reference to a blob, as the log stores it."""
     return b'{"$weft":"blob","at":"cas://sha256:%b","size":%d}' % (digest.encode(), size)
 
@@ -123,7 +131,7 @@ def is_ref(raw: bytes) -> bool:
 
 
 def parse_ref(raw: bytes) -> Ref:
-    """Parse a reference written by ``ref_for``.
+    """Parse a reference written by ``blob_ref``.
 
     Raises:
         Corrupt: the bytes are not a reference.
@@ -138,7 +146,7 @@ def parse_ref(raw: bytes) -> Ref:
 
 
 def seal(raw: bytes) -> bytes:
-    """Make a user's JSON safe to store next to references. ``unseal`` reverses this."""
+    """Mark a user's JSON that could be mistaken for a reference. ``unseal`` reverses this."""
     return b"%b%b}" % (_LITERAL, raw) if raw.startswith(MARKED) else raw
 
 
@@ -147,15 +155,15 @@ def unseal(raw: bytes) -> bytes:
     return raw[len(_LITERAL) : -1] if raw.startswith(_LITERAL) else raw
 
 
-def plain(raw: bytes) -> bytes | None:
+def inline_json(raw: bytes) -> bytes | None:
     """Return the JSON of sealed bytes, or None if they are a reference to a blob."""
     if not raw.startswith(MARKED):
         return raw
     return None if raw.startswith(_BLOB) else unseal(raw)
 
 
-def small(raw: bytes) -> bytes | None:
-    """Seal JSON for the log. Returns None if it is too large to be stored there."""
+def seal_inline(raw: bytes) -> bytes | None:
+    """Seal JSON for the log, or return None if it is too large to be stored there."""
     sealed = b"%b%b}" % (_LITERAL, raw) if raw.startswith(MARKED) else raw
     return sealed if len(sealed) <= INLINE_BYTES_MAX else None
 
@@ -164,11 +172,11 @@ def _check_depth(value: object, what: str) -> None:
     if is_too_deep(value, DEPTH_MAX):
         raise LimitExceeded(
             f"{what} a value nested deeper than {DEPTH_MAX} levels.",
-            hint="Check whether it contains itself, or pass it in pieces.",
+            hint="Check whether the value contains itself, or pass it in pieces.",
         )
 
 
-def _refusal(found: Offence, what: str) -> BadValue:
-    path = found.path.removeprefix(".")
+def _unstorable_error(part: UnstorablePart, what: str) -> BadValue:
+    path = part.path.removeprefix(".")
     field = f" (field `{path}`)" if path else ""
-    return BadValue(f"{what} {found.kind}{field}, which cannot be stored.", hint=found.hint, path=path)
+    return BadValue(f"{what} {part.description}{field}, which cannot be stored.", hint=part.hint, path=path)

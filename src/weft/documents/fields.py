@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from weft.core.durations import duration_ms
 from weft.core.findings import At, Problems, did_you_mean
-from weft.core.values import shown
+from weft.core.values import preview_text
 from weft.errors import BadDuration
 
 T = TypeVar("T")
@@ -107,7 +107,8 @@ class Fields:
         if isinstance(value, str) and value in words:
             return words[value]
         near = did_you_mean(value, words) if isinstance(value, str) else ""
-        self.problems.add("unknown_word", self.place(key), f"{shown(value)} is not one of {', '.join(words)}.", near)
+        message = f"{preview_text(value)} is not one of {', '.join(words)}."
+        self.problems.add("unknown_word", self.place(key), message, near)
         return default
 
     def name(self, key: str) -> str:
@@ -125,9 +126,9 @@ def describe(value: Any) -> str:
         case None:
             return "empty"
         case bool() | int() | float():
-            return shown(value)
+            return preview_text(value)
         case str():
-            return shown(value) if value else "an empty text"
+            return preview_text(value) if value else "an empty text"
         case list():
             return "a list"
         case dict():

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.core import values
-from weft.core.findings import At, Finding, Problem, Problems, refusal
+from weft.core.findings import At, Finding, Problem, Problems, document_error
 from weft.documents.fields import Fields
 from weft.documents.text import BYTES_MAX, Text, UnreadableText, read_text
 from weft.errors import BadValue, LimitExceeded, NotFound, WeftError
@@ -34,7 +34,7 @@ class DocumentKind(msgspec.Struct, frozen=True):
 
     def refusal(self, findings: Sequence[Finding], *, name: str) -> WeftError:
         """Make the error for a refused document of this kind."""
-        return refusal(findings, name=name, error=self.error)
+        return document_error(findings, name=name, error=self.error)
 
     def problems(self) -> Problems:
         return Problems(self.area)
@@ -111,7 +111,7 @@ def read_source(text: str | bytes, file: str, kind: DocumentKind) -> DocumentSou
 
 
 def read_dict(
-    data: Mapping[str, Any], kind: DocumentKind, encode: Callable[..., bytes] = values.encode_known
+    data: Mapping[str, Any], kind: DocumentKind, encode: Callable[..., bytes] = values.encode_trusted
 ) -> DocumentSource:
     """Read a document from a dict. Takes a copy as JSON data, so that later changes to the dict have no effect.
 

@@ -82,7 +82,7 @@ def _bodies(raw: Any, problems: Problems) -> Iterator[tuple[str, Any, At]]:
 
 
 def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -> Folded | None:
-    before = len(step.problems.found)
+    before = len(step.problems.entries)
     ways = StepWays(step_id, step)
     way = ways.read()
     facts = FactFields(step)
@@ -114,7 +114,7 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
     places = {**facts.places, "when": step.place(step.spelling("when", "predicate")), _word(definition): ways.at}
     for each in findings(definition, languages):
         step.problems.add(each.code, _place(each.path, step.at, places), each.message, each.suggestion)
-    return Folded(definition, step.at) if len(step.problems.found) == before else None
+    return Folded(definition, step.at) if len(step.problems.entries) == before else None
 
 
 def _word(definition: StepDef) -> str:

@@ -60,8 +60,8 @@ def parse_steps(text: str | bytes, languages: Languages, *, file: str = "", step
 def _load(source: DocumentSource, languages: Languages, steps: Steps) -> LoadedSteps:
     problems = STEP_DOCUMENT.problems()
     folded = fold_document(source.data, steps, languages, problems)
-    if problems.found:
-        raise source.refusal([source.finding(problem) for problem in problems.found])
+    if problems.entries:
+        raise source.refusal([source.finding(problem) for problem in problems.entries])
     places = {one.definition.id: _position(source, one.at) for one in folded}
     return LoadedSteps([one.definition for one in folded], source.file or "the document", places)
 

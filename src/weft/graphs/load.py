@@ -95,8 +95,8 @@ def _load(document: DocumentSource, context: DocumentContext) -> LoadedGraph:
     name = Path(document.file).stem or "graph"
     folded = fold_document(document.data, name, context.rules(), problems)
     graph = compile_graph(folded, context.expressions(), problems) if folded is not None else None
-    findings = [document.finding(problem) for problem in problems.found]
-    if graph is None or problems.refused:
+    findings = [document.finding(problem) for problem in problems.entries]
+    if graph is None or problems.has_errors:
         # An empty document has no place that could be wrong.
         findings = findings or [Finding("graph.no_nodes", "a graph needs at least one node.", file=document.file)]
         raise document.refusal(findings, name=folded.name if folded is not None else name)

@@ -9,7 +9,7 @@ from typing import Any
 from weft.core import events as e
 from weft.core.graph.model import Edge, GraphModel
 from weft.core.graph.tokens import Frame, GraphState
-from weft.core.values import shown
+from weft.core.values import preview_text
 from weft.observe.diagnosis import (
     BranchStatus,
     JoinStanding,
@@ -125,7 +125,7 @@ def _conditions(edge: Edge, verdict: e.EdgeVerdict | None) -> tuple[SeenConditio
 
 
 def _text(source: Any) -> str:
-    return source if isinstance(source, str) else shown(source, chars_max=120)
+    return source if isinstance(source, str) else preview_text(source, chars_max=120)
 
 
 def joins_of(graph: GraphModel, state: GraphState) -> list[JoinStanding]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.core.counts import counted
-from weft.core.values import shown
+from weft.core.plurals import pluralize
+from weft.core.values import preview_text
 from weft.observe.diagnosis import JoinStanding, NodeSkip, PathStep, SeenCondition, TakenEdge
 
 BRANCHES_SHOWN_MAX = 3
@@ -33,14 +33,14 @@ def _routed(step: PathStep) -> str:
 
 
 def _edge(edge: TakenEdge) -> str:
-    branches = f" ({counted(edge.branches, 'branch')})" if edge.branches is not None else ""
+    branches = f" ({pluralize(edge.branches, 'branch')})" if edge.branches is not None else ""
     why = _reason(edge.condition, edge.catches)
     return f"{edge.to}{branches}{' again' if edge.is_back else ''}{f' because {why}' if why else ''}"
 
 
 def _reason(condition: SeenCondition | None, catches: list[str] | None) -> str:
     if condition is not None:
-        seen = ", ".join(f"{name} = {shown(value)}" for name, value in condition.seen.items())
+        seen = ", ".join(f"{name} = {preview_text(value)}" for name, value in condition.seen.items())
         return f"{condition.source}{f' ({seen})' if seen else ''}"
     if catches is not None:
         return f"it catches {', '.join(catches) or 'any error'}"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from weft.core.counts import counted
 from weft.core.durations import format_ms
+from weft.core.plurals import pluralize
 from weft.observe.diagnosis import Diagnosis, PendingWait
 from weft.observe.explanation import Explanation, Waiting
 from weft.observe.run_hosts import Hosting
@@ -155,7 +155,7 @@ def _ms(length: timedelta) -> int:
 def _summary(diagnosis: Diagnosis) -> str:
     if not diagnosis.has_begun:
         return _not_begun(diagnosis)
-    done = f"{counted(diagnosis.steps_done, 'step')} recorded"
+    done = f"{pluralize(diagnosis.steps_done, 'step')} recorded"
     failure, hold, waits = diagnosis.failure, diagnosis.hold, diagnosis.waits
     match diagnosis.status:
         case "completed":

@@ -242,10 +242,9 @@ class RunService:
             if goals and wanted and goals != wanted:
                 differences = {"goals": (goals, wanted), **differences}
         if differences:
-            shown = ", ".join(
-                f"{k}: {values.shown(a)} there, {values.shown(b)} here" for k, (a, b) in differences.items()
-            )
-            raise IdTaken(f"{row.id} exists with another input ({shown}).", hint=hint, run_id=row.id)
+            text = values.preview_text
+            changes = ", ".join(f"{k}: {text(a)} there, {text(b)} here" for k, (a, b) in differences.items())
+            raise IdTaken(f"{row.id} exists with another input ({changes}).", hint=hint, run_id=row.id)
         return StartResult(row.uid, row.id, created=False)
 
     # --- commands -------------------------------------------------------------------------------------------------

@@ -11,10 +11,10 @@ def call_shown(step: str, given: bytes) -> str:
         return f"{step}(…)"
     arguments = values.decode(values.unseal(given))
     if not isinstance(arguments, dict):
-        return f"{step}({values.shown(arguments)})"
+        return f"{step}({values.preview_text(arguments)})"
     if len(arguments) == 1 and step:
-        return f"{step}({values.shown(next(iter(arguments.values())))})"
-    return f"{step}({', '.join(f'{name}={values.shown(value)}' for name, value in arguments.items())})"
+        return f"{step}({values.preview_text(next(iter(arguments.values())))})"
+    return f"{step}({', '.join(f'{name}={values.preview_text(value)}' for name, value in arguments.items())})"
 
 
 def added_arguments(recorded: bytes, asked: bytes) -> list[str]:

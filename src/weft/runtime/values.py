@@ -63,24 +63,24 @@ class ValueStore:
 
     async def keep(self, raw: bytes) -> bytes:
         """Return a value for the log: the value itself, or a reference to a blob that is durable now."""
-        sealed = values.small(raw)
+        sealed = values.seal_inline(raw)
         if sealed is not None:
             return sealed
         digest = await self.put(raw)
         if self._cache is not None:
             self._cache.put(digest, raw)
-        return values.ref_for(digest, len(raw))
+        return values.blob_ref(digest, len(raw))
 
     def hold(self, raw: bytes) -> tuple[str, bytes]:
         """Cache a large value and return its digest and the reference to it. The caller puts the blob later."""
         digest = hashlib.sha256(raw).hexdigest()
         if self._cache is not None:
             self._cache.put(digest, raw)
-        return digest, values.ref_for(digest, len(raw))
+        return digest, values.blob_ref(digest, len(raw))
 
     async def load(self, raw: bytes) -> bytes:
         """Return the JSON of a value in the log: the value itself, or the blob that it refers to."""
-        plain = values.plain(raw)
+        plain = values.inline_json(raw)
         if plain is not None:
             return plain
         return await self.blob(values.parse_ref(raw).digest)

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 import msgspec
 
-from weft.core.visible import visible, visible_line
+from weft.core.escapes import escape_controls, escape_line
 from weft.steps.base import CURRENT_TASK
 from weft.steps.secrets import strike, strike_json
 
@@ -81,8 +81,8 @@ class TextLines(logging.Formatter):
         tail = "".join(f" {name}={value}" for name, value in more.items())
         text = f"{found['at'][11:19]} {found['level']}: {found['message'].removeprefix('weft: ')}{tail}"
         # Secrets are found by their value, so they are removed before characters are escaped.
-        told = visible_line(strike(text))
-        return f"{told}\n{visible(strike(self.formatException(record.exc_info)))}" if record.exc_info else told
+        told = escape_line(strike(text))
+        return f"{told}\n{escape_controls(strike(self.formatException(record.exc_info)))}" if record.exc_info else told
 
 
 def log_to(stream: TextIO, *, level: int = logging.INFO) -> None:

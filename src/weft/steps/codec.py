@@ -16,8 +16,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from weft.core.offences import encode_json
-from weft.core.values import encode, guard
+from weft.core.unstorable import encode_json
+from weft.core.values import check_storable, encode
 from weft.errors import BadValue
 from weft.steps.misfits import Misfit, misfit_of
 from weft.steps.raised import ends_host
@@ -70,7 +70,7 @@ class Codec(Generic[T]):
         dumped = value if self.is_native else self.dump(value, what=what)
         raw = encode(dumped, what=what)
         if dumped is not value:
-            guard(value, raw, what=what)
+            check_storable(value, raw, what=what)
         if self.type is not Any:
             self.decode(raw, what=what)
         return raw

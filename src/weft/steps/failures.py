@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from weft.core.values import decode, encode, shown
+from weft.core.values import decode, encode, preview_text
 from weft.errors import (
     Failure,
     OutcomeUnknown,
@@ -173,7 +173,7 @@ def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id
     if failure.code:  # a Weft error: its message says what to do
         return f"{told_hint(failure)} {_retry(run_id)}".strip()
     if any(True for _ in _named(failure.type, raises)):
-        catch = f"{failure.type} could not be rebuilt from its args {shown(failure.data)}."
+        catch = f"{failure.type} could not be rebuilt from its args {preview_text(failure.data)}."
     elif failure.type in _NEVER_ITSELF:
         catch = f"{failure.type} does not cross from a step as itself: catch weft.StepFailed, or raise an Exception."
     else:

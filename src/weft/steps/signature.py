@@ -22,7 +22,7 @@ import msgspec
 if sys.version_info >= (3, 14):
     import annotationlib
 
-from weft.core.values import decode, encode, guard, shown
+from weft.core.values import check_storable, decode, encode, preview_text
 from weft.errors import BadValue, UsageError, WeftError
 from weft.steps.codec import Codec, native_decoder
 from weft.steps.misfits import Misfit, misfit_of
@@ -178,7 +178,7 @@ class Signature:
             return encode(given, what=got)
         dumped = {name: self._names[name].codec.dump(value, what=got, name=name) for name, value in given.items()}
         raw = encode(dumped, what=got)
-        guard(given, raw, what=got)
+        check_storable(given, raw, what=got)
         return raw
 
     def _read(self, raw: bytes, what: str, hint: str) -> dict[str, Any]:
@@ -315,7 +315,7 @@ def _explain(misfit: Misfit, raw: bytes, what: str) -> str:
     given = decode(raw).get(top, _ABSENT) if top else _ABSENT
     if given is _ABSENT:
         return f"{what}(): {misfit.clause()}."
-    return f"{what}({top}={shown(given, chars_max=40)}): {misfit.clause()}."
+    return f"{what}({top}={preview_text(given, chars_max=40)}): {misfit.clause()}."
 
 
 def _guess(name: str, known: Iterable[str]) -> str:

@@ -145,7 +145,7 @@ class _Listener:
         sealed = values.seal(raw)
         if len(sealed) <= values.INLINE_BYTES_MAX:
             return Raw(sealed)
-        return Raw(values.ref_for(hashlib.sha256(raw).hexdigest(), len(raw)))
+        return Raw(values.blob_ref(hashlib.sha256(raw).hexdigest(), len(raw)))
 
     def blob(self, digest: str) -> bytes | None:
         return self._blobs.get(digest)

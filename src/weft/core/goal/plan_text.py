@@ -10,7 +10,7 @@ from weft.core.durations import format_ms
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, Need, ScriptWay, StepDef, StepWay, WorkflowWay
 from weft.core.goal.plan import Excluded, GoalPlan
 from weft.core.goal.types import is_any, shown
-from weft.core.values import shown as value_shown
+from weft.core.values import preview_text
 
 _MID, _LAST, _BAR, _GAP = "├─ ", "└─ ", "│  ", "   "
 INDENT_MAX = 120
@@ -145,7 +145,7 @@ class _Tree:
         if need.meta:
             return f"the run's {need.meta}"
         if need.role == "const":
-            return f"always {value_shown(need.value)}"
+            return f"always {preview_text(need.value)}"
         providers = self._providers(fact, need)
         parts = ["given"] if fact in self.plan.given else []
         if providers:
@@ -155,7 +155,7 @@ class _Tree:
         if need.role == "optional":
             wait = {None: "", "wait": ", waits"}.get(need.deadline, "") if not isinstance(need.deadline, int) else ""
             wait = f", waits {format_ms(need.deadline)}" if isinstance(need.deadline, int) else wait
-            other = f"else {value_shown(need.default)}" if need.default is not msgspec.UNSET else "or nothing"
+            other = f"else {preview_text(need.default)}" if need.default is not msgspec.UNSET else "or nothing"
             return f"{' and '.join(parts)} {other}{wait}".strip() if parts else f"{other.removeprefix('else ')}{wait}"
         if not parts:
             return f"MISSING, {step} needs it"

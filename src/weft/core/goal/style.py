@@ -35,7 +35,7 @@ from weft.core.run.env import Env
 from weft.core.run.evolve import with_own
 from weft.core.run.state import Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
-from weft.core.unfold import given_outputs
+from weft.core.unfold import step_outputs
 from weft.core.values import is_ref, seal, unseal
 
 
@@ -233,7 +233,7 @@ class GoalStyle:
         assert flow is not None
         node = flow.steps[event.step]
         run = node.run
-        outputs = given_outputs(event, run.results[0] if event.takes else e.NULL)
+        outputs = step_outputs(event, run.results[0] if event.takes else e.NULL)
         given: dict[str, Value] = {}
         for fact, raw in outputs.items():
             if fact not in event.unread:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.core.counts import counted
 from weft.core.findings import Problems, did_you_mean
 from weft.core.graph.expressions import BOUND, Mention
 from weft.core.graph.flow import Flow
@@ -12,6 +11,7 @@ from weft.core.graph.frames import Frames
 from weft.core.graph.model import START
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Arc, Shape
+from weft.core.plurals import pluralize
 
 
 def check_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: Problems) -> None:
@@ -32,7 +32,7 @@ def check_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: Problems
             problems.add(
                 "m_above_n",
                 join.at,
-                f"{name} needs {counted(join.need.count, 'branch')}, but {source} opens at most {most}.",
+                f"{name} needs {pluralize(join.need.count, 'branch')}, but {source} opens at most {most}.",
             )
 
 

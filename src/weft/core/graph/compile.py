@@ -43,7 +43,7 @@ def compile_graph(folded: FoldedGraph, language: ExpressionLanguage, problems: P
     if problems.full:
         return None
     analysis = _analyse(folded, shape, reader, problems)
-    return None if analysis is None or problems.refused else _assemble(analysis)
+    return None if analysis is None or problems.has_errors else _assemble(analysis)
 
 
 def _analyse(folded: FoldedGraph, shape: Shape, reader: DocumentReader, problems: Problems) -> Analysis | None:

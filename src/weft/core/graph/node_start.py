@@ -31,7 +31,7 @@ from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run import messages
 from weft.core.run.composites import open_raw
 from weft.core.run.env import Env, MissingInputs
-from weft.core.values import encode_known as encode
+from weft.core.values import encode_trusted as encode
 from weft.core.values import is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 

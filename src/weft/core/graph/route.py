@@ -19,7 +19,7 @@ from weft.core.graph.model import Edge, Expr, GraphModel, Node, Save
 from weft.core.graph.tokens import innermost_branch, seen_after
 from weft.core.graph.view import View, with_writes
 from weft.core.run.composites import composed, follow, is_plain, leaf, literal, mark_on_path, open_raw, opened
-from weft.core.values import encode, encode_known, is_ref
+from weft.core.values import encode, encode_trusted, is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
 ITEMS_BYTES_MAX = 3 * 1024 * 1024
@@ -282,4 +282,4 @@ def arriving(view: View, expr: Expr | None, reader: ExpressionReader) -> Raw:
         return view.output
     else:
         value = open_raw(view.output, view.env.blob)
-    return view.env.keep(encode_known(value, what=f"{view.token.node} is given"))
+    return view.env.keep(encode_trusted(value, what=f"{view.token.node} is given"))

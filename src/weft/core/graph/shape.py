@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from weft.core.findings import At, Problems, closest, did_you_mean, question
+from weft.core.findings import At, Problems, closest, did_you_mean, suggestion_text
 from weft.core.graph.expressions import DocumentReader
 from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRoute
 from weft.core.graph.model import START, EdgeKind, Expr
@@ -128,7 +128,7 @@ def _aim(arc: Arc, number: dict[str, int], problems: Problems) -> bool:
         arc.to = number[name]
         return True
     near = "" if problems.full else closest(name, list(number)[1:])
-    problems.add("unknown_node", arc.at, f'no node "{name}".', question(near))
+    problems.add("unknown_node", arc.at, f'no node "{name}".', suggestion_text(near))
     arc.to = number[near] if near else -1
     return bool(near)
 

@@ -6,7 +6,6 @@ from typing import Any, assert_never
 
 import msgspec
 
-from weft.core.counts import counted
 from weft.core.durations import format_ms
 from weft.core.graph.model import (
     AgentWork,
@@ -28,6 +27,7 @@ from weft.core.graph.model import (
     Work,
     WorkflowWork,
 )
+from weft.core.plurals import pluralize
 
 CHARS_MAX = 80
 DEPTH_MAX = 4
@@ -113,7 +113,7 @@ def details(node: Node) -> list[str]:
     if isinstance(node.work, AskWork):
         found.append(f"asks: {node.work.title.source}")
     if node.retry.attempts is not None:
-        found.append(counted(node.retry.attempts, "attempt"))
+        found.append(pluralize(node.retry.attempts, "attempt"))
     if node.timeout_ms:
         found.append(f"timeout {format_ms(node.timeout_ms)}")
     if node.deadline is not None:
@@ -141,7 +141,7 @@ def taking(graph: GraphModel, edge: Edge) -> str:
         return _again(node.repeat) if node is not None and node.repeat is not None else ""
     if edge.kind == "timeout":
         repeat = node.repeat if node is not None else None
-        return f"after {counted(repeat.at_most, 'round')}" if repeat is not None else "exhausted"
+        return f"after {pluralize(repeat.at_most, 'round')}" if repeat is not None else "exhausted"
     parts = []
     if edge.errors is not None:
         parts.append(f"on {' or '.join(edge.errors)}" if edge.errors else "on any error")

@@ -432,7 +432,7 @@ class Actor:
 
     def keep(self, raw: bytes) -> Raw:
         """Return a value of the code for the log. A large value is written as a blob before the append."""
-        sealed = values.small(raw)
+        sealed = values.seal_inline(raw)
         if sealed is not None:
             return Raw(sealed)
         digest, ref = self.ports.values.hold(raw)

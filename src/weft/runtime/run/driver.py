@@ -379,7 +379,7 @@ class CodeDriver:
         number = entry.id
         if entry.kind != "step" or number in self._visited:
             return False
-        if values.plain(bytes(entry.output)) is None or self.loop.is_over_time():
+        if values.inline_json(bytes(entry.output)) is None or self.loop.is_over_time():
             return False
         self._has_replayed = True
         self._visited.add(number)
@@ -547,7 +547,7 @@ class CodeDriver:
     def peek(self, raw: Raw) -> bytes | None:
         """Return the JSON of a recorded value if it is in memory; otherwise it will be fetched."""
         sealed = bytes(raw)
-        plain = values.plain(sealed)
+        plain = values.inline_json(sealed)
         if plain is not None:
             return plain
         digest = values.parse_ref(sealed).digest

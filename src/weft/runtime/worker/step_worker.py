@@ -231,7 +231,7 @@ class StepWorker:
             try:
                 if body is None:
                     raise unknown_step(effect.step)  # noqa: TRY301 - reported like what a body raises
-                given = values.plain(bytes(effect.input)) if effect.takes is None else None
+                given = values.inline_json(bytes(effect.input)) if effect.takes is None else None
                 if given is None:
                     given = await arguments_of(effect, self._load)
                 if self.guard is not None and self.guard.is_doubtful(flight.stalls):
@@ -242,7 +242,7 @@ class StepWorker:
                 output = strike_json(await body.perform(given, self._executor))
                 if flight.timer is not None:
                     flight.disarm()
-                kept = values.small(output) or await self._keep(output)
+                kept = values.seal_inline(output) or await self._keep(output)
                 report: Report = c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, Raw(kept))
             except BaseException as error:
                 if ends_attempt(flight, error):

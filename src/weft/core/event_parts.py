@@ -9,14 +9,14 @@ from msgspec import Raw
 
 NULL = Raw(b"null")
 ABSENT = Raw(b"")
-"""Marks a missing value. (msgspec can write an optional ``Raw``, but not read it.)"""
+"""Stands for a missing value, because msgspec cannot read an optional ``Raw``."""
 
 Style = Literal["code", "graph", "goal"]
 Effect = Literal["pure", "idempotent", "irreversible"]
 Path = list[int | str]
 """A compact location: indexes into the run's name registry, each followed by its negated repeat number, if any.
 
-Names that no longer fit into the registry are written out."""
+A name that the full registry cannot take is written out."""
 
 
 class LogEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="kind", tag=None):
@@ -24,7 +24,7 @@ class LogEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, ta
 
 
 class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
-    """The attempts, delays and limits of a task. Recorded with the task, so that decisions need only the log."""
+    """The attempts, delays and limits of a task, recorded with it so that decisions need only the log."""
 
     attempts_max: int = 4
     backoff: Literal["fixed", "linear", "exponential"] = "exponential"
@@ -42,7 +42,7 @@ DEFAULT_POLICY = Policy()
 
 
 class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The step that undoes a completed task, and the names of the recorded values that it gets.
+    """The step that undoes a completed task, and the names of the recorded values that are passed to it.
 
     If ``takes`` is None, the arguments are determined when the undo is scheduled.
     """
@@ -51,7 +51,7 @@ class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     takes: list[str] | None
     policy: Policy = DEFAULT_POLICY
     defaults: Raw = ABSENT
-    """The defaults of the undone step's parameters. The undo gets those that the call left out."""
+    """The defaults of the undone step's parameters. They replace the arguments that the call left out."""
 
 
 class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -77,7 +77,7 @@ class Taken(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Write(msgspec.Struct, frozen=True, array_like=True):
-    """A value to write into the state, or into the output of the innermost branch (``here``)."""
+    """A value to write at a path, into the state or into the output of the innermost branch (scope ``here``)."""
 
     scope: str
     path: list[str]

@@ -1,9 +1,0 @@
-"""Counts with their nouns, for messages. Pure."""
-
-from __future__ import annotations
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a count with its noun: "1 node", "2 nodes", "1,000 branches"."""
-    ending = "" if number == 1 else "es" if noun.endswith(("ch", "s", "x")) else "s"
-    return f"{number:,} {noun}{ending}"
