@@ -223,7 +223,11 @@ class CodeDriver:
                 main.cancel()
             else:
                 entry = state.entries.get(fact)
-                if entry is not None and values.plain(bytes(entry.output)) is None and self.peek(entry.output) is None:
+                if (
+                    entry is not None
+                    and values.inline_json(bytes(entry.output)) is None
+                    and self.peek(entry.output) is None
+                ):
                     return
                 future = self._waiting.pop(fact, None)
                 if future is None:
