@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 
 from weft.core.goal.nodes import IDLE, FactNode, NeedNode, StepNode
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.shape import shapes_of
+from weft.core.goal.shape import shape_of
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value
 
 NOTHING: Mapping[str, Value] = {}
@@ -55,7 +55,7 @@ class NeedCounts:
     def _build(self) -> None:
         """Count everything."""
         goals, facts = self.plan.goals, self.facts
-        for index, shape in enumerate(shapes_of(self.plan)):
+        for index, shape in enumerate(shape_of(self.plan).steps):
             step = StepNode(index, shape, self.state.steps[shape.id], goal=shape.id in goals)
             self.steps[shape.id] = step
             self.by_index.append(step)

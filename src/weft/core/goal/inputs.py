@@ -132,7 +132,7 @@ def referred(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str,
                     return None
                 raw = unseal(raw)
             if bound.type is not None and values[place].provider not in bound.trusted:
-                _read_value(shape, bound, values[place], raw, env)
+                read_value(shape, bound, values[place], raw, env)
         refs[bound.name] = FactRef(bound.fact, places if bound.need.is_list else places[0])
     kept = Raw(encode_json(own)) if own or not refs else ABSENT
     return (kept, refs) if size + len(kept) < INLINE_BYTES_MAX // 2 else None
@@ -181,7 +181,7 @@ def bind(step: StepNode, state: GoalState, reader: ScriptReader, env: Env) -> Bo
             if need.default is not msgspec.UNSET:
                 inputs[shape.name] = _mapped(shape, need.default, reader)
             continue
-        found = [_read_value(step.shape, shape, value, part, env) for value, part in zip(taken, parts, strict=True)]
+        found = [read_value(step.shape, shape, value, part, env) for value, part in zip(taken, parts, strict=True)]
         inputs[shape.name] = _mapped(shape, found if need.is_list else found[0], reader)
     return BoundInputs(step.shape, inputs)
 
@@ -219,7 +219,7 @@ def metadata(step: StepNode, state: GoalState, index: int) -> dict[str, Any]:
     return {shape.name: known[shape.need.meta] for shape in wanted}
 
 
-def _read_value(step: StepShape, need: NeedShape, value: Value, part: bytes, env: Env) -> Any:
+def read_value(step: StepShape, need: NeedShape, value: Value, part: bytes, env: Env) -> Any:
     """Return a value as JSON builtins, or as raw JSON if the step does not read it."""
     sure = need.type is None or value.provider in need.trusted
     if sure and step.opaque:

@@ -10,6 +10,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.goal.flow import NeedCounts
 from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
+from weft.core.goal.plan import GoalPlan
 from weft.core.goal.state import GoalState, Place, StepRun
 from weft.core.run import tasks, undo
 from weft.core.run.state import OpenTask
@@ -17,11 +18,20 @@ from weft.core.run.style import Ended
 
 
 class Items:
-    """Counts the open items. ``flow`` is None until there is a plan."""
+    """The open items of a run, and its plan."""
 
     def __init__(self, state: GoalState) -> None:
         self.state = state
-        self.flow: NeedCounts | None = None
+        self.plan: GoalPlan | None = None
+        self.counted: NeedCounts | None = None
+        """The counts, if something has asked for them. They follow from plan and state."""
+
+    @property
+    def flow(self) -> NeedCounts | None:
+        """The counts of the run. None until there is a plan."""
+        if self.counted is None and self.plan is not None:
+            self.counted = NeedCounts(self.plan, self.state)
+        return self.counted
 
     def shown(self, place: Place) -> str:
         """Return the name of a work item, for display and as the suffix of idempotency keys."""

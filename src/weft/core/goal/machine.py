@@ -48,14 +48,13 @@ class GoalMachine(Kernel):
     @property
     def plan(self) -> GoalPlan | None:
         """The plan that the run follows. None until it is known."""
-        flow = self.style.flow
-        return flow.plan if flow is not None else None
+        return self.style.items.plan
 
     def definition(self, number: int) -> StepDef | None:
         """Return the step that an open task belongs to, or None for an undo."""
         place = self.state.places.get(number)
-        flow = self.style.items.flow
-        return flow.steps[place.step].definition if place is not None and flow is not None else None
+        plan = self.style.items.plan
+        return plan.steps[place.step] if place is not None and plan is not None else None
 
     def undone(self, number: int) -> StepDef | None:
         """Return the step that an open undo task undoes."""

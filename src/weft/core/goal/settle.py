@@ -17,7 +17,7 @@ from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, outputs_of
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.scripts import contents, decode_json, decode_parts, encode_json
-from weft.core.goal.state import OVER_STEP, StepRun
+from weft.core.goal.state import OVER_STEP, GoalState, StepRun
 from weft.core.goal.turn import Turn, complete, pump, start, turn_matches
 from weft.core.goal.types import misfit
 from weft.core.run import undo
@@ -103,7 +103,7 @@ def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     if turn.flow.goals_left == 0:
         # Only undos and tasks that must not be interrupted can still be running.
         ending = state.tasks or state.parked or undo.pending(state)
-        return () if ending else (result_of_run(turn),)
+        return () if ending else (result_of_run(turn.flow.plan, state, turn.env),)
     stopping = all(child.cancelled for child in state.children.values())
     if not (state.tasks or state.parked or state.timers or state.asks) and stopping:
         waiting = sorted(step.id for step in turn.flow.by_index if step.run.status not in OVER_STEP)
@@ -145,9 +145,8 @@ def failure_of_run(turn: Turn) -> Failure:
     )
 
 
-def result_of_run(turn: Turn) -> e.RunCompleted:
+def result_of_run(plan: GoalPlan, state: GoalState, env: Env) -> e.RunCompleted:
     """Return the result of the run: the outputs of its goals, all facts, and the raw results of the goals."""
-    state, plan, env = turn.state, turn.flow.plan, turn.env
     own: dict[str, Raw] = {}
     raw_results: dict[str, StepRun] = {}
     for goal in plan.goals:

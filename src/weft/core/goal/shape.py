@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from weft.core.goal.definitions import INSIDE, AskWay, Give, GoalWay, Need, StepDef, give_key, inner_name
+from msgspec import Raw
+
+from weft.core.events import ABSENT, FactRef, TaskScheduled
+from weft.core.goal.definitions import (
+    INSIDE,
+    AskWay,
+    Give,
+    GoalWay,
+    HttpWay,
+    Need,
+    ScriptWay,
+    StepDef,
+    StepWay,
+    give_key,
+    inner_name,
+)
 from weft.core.goal.plan import PLANS_KEPT, GoalPlan
+from weft.core.goal.scripts import encode_json
 from weft.core.goal.types import Type, normal
 
 
@@ -73,30 +90,107 @@ def _declared_type(declared: Type) -> str | dict[str, Any] | None:
     return None if plain == "any" else plain
 
 
-_known: dict[int, tuple[GoalPlan, list[StepShape], frozenset[str]]] = {}
+class PlanShape:
+    """A plan prepared for its runs."""
+
+    __slots__ = ("goals", "matched", "plan", "simple", "steps")
+
+    def __init__(self, plan: GoalPlan) -> None:
+        self.plan = plan
+        self.steps = [StepShape(definition) for definition in plan.steps.values()]
+        """By id."""
+        _trust(plan, self.steps)
+        self.goals = frozenset(plan.goals)
+        self.matched = frozenset(need.fact for step in self.steps for need in step.needs if need.need.match is not None)
+        """The facts that a step of the plan reads with a match."""
+        self.simple = simple_plan(plan, self.steps)
+        """Set if a step of the plan can start as soon as it has the first value of everything that it needs."""
+
+
+_known: dict[int, PlanShape] = {}
 """By identity. The entry keeps the plan alive so that its id is not reused."""
 
 
-def shapes_of(plan: GoalPlan) -> list[StepShape]:
-    """Return the steps of a plan, by id."""
-    return _shapes(plan)[1]
-
-
-def matched_facts(plan: GoalPlan) -> frozenset[str]:
-    """Return the facts that a step of the plan reads with a match."""
-    return _shapes(plan)[2]
-
-
-def _shapes(plan: GoalPlan) -> tuple[GoalPlan, list[StepShape], frozenset[str]]:
+def shape_of(plan: GoalPlan) -> PlanShape:
+    """Prepare a plan. Many runs follow the same plan, so the latest are cached."""
     known = _known.get(id(plan))
     if known is None:
         if len(_known) >= PLANS_KEPT:
             _known.clear()
-        shapes = [StepShape(definition) for definition in plan.steps.values()]
-        _trust(plan, shapes)
-        matched = frozenset(need.fact for step in shapes for need in step.needs if need.need.match is not None)
-        known = _known[id(plan)] = (plan, shapes, matched)
+        known = _known[id(plan)] = PlanShape(plan)
     return known
+
+
+class SimpleStep:
+    """A step of a simple plan."""
+
+    __slots__ = ("facts", "inputs", "needs", "readers", "shape", "task")
+
+    def __init__(self, shape: StepShape) -> None:
+        self.shape = shape
+        self.needs = frozenset(need.fact for need in shape.needs)
+        self.facts = {need.name: FactRef(need.fact) for need in shape.needs}
+        own = {need.name: need.need.value for need in shape.bound if need.need.role == "const"}
+        self.inputs = Raw(encode_json(own)) if own or not self.facts else ABSENT
+        self.readers: list[SimpleStep] = []
+        """The steps that need something that this one gives, by id."""
+        self.task: TaskScheduled | None = None
+        """The task of the step, once it has been made."""
+
+
+class SimplePlan:
+    """A plan in which every step needs the first value of some facts, and every fact has one provider at most."""
+
+    __slots__ = ("_first", "provided", "steps")
+
+    def __init__(self, steps: dict[str, SimpleStep], provided: frozenset[str]) -> None:
+        self.steps = steps
+        self.provided = provided
+        self._first: dict[frozenset[str], list[SimpleStep]] = {}
+
+    def first(self, given: Iterable[str]) -> list[SimpleStep]:
+        """Return the steps that can start with what is given."""
+        key = frozenset(given)
+        found = self._first.get(key)
+        if found is None:
+            if len(self._first) >= PLANS_KEPT:
+                self._first.clear()
+            found = self._first[key] = [step for step in self.steps.values() if step.needs <= key]
+        return found
+
+
+def simple_plan(plan: GoalPlan, shapes: Sequence[StepShape]) -> SimplePlan | None:
+    """Return the steps of a plan with their readers, if the plan is simple."""
+    provided = [give.fact for shape in shapes for give in shape.gives]
+    if len(set(provided)) < len(provided) or not all(goal in plan.steps for goal in plan.goals):
+        return None
+    if not all(_is_simple(shape) for shape in shapes):
+        return None
+    steps = {shape.id: SimpleStep(shape) for shape in shapes}
+    provider = {give.fact: steps[shape.id] for shape in shapes for give in shape.gives}
+    for step in steps.values():
+        for giver in dict.fromkeys(provider[fact] for fact in sorted(step.needs) if fact in provider):
+            giver.readers.append(step)
+    needed = {goal: steps[goal] for goal in plan.goals}
+    left = list(needed.values())
+    while left:
+        givers = [provider[fact] for fact in left.pop().needs if fact in provider]
+        fresh = {giver.shape.id: giver for giver in givers if giver.shape.id not in needed}
+        needed.update(fresh)
+        left += fresh.values()
+    return SimplePlan(steps, frozenset(provider)) if len(needed) == len(steps) else None
+
+
+def _is_simple(shape: StepShape) -> bool:
+    definition = shape.definition
+    if not isinstance(definition.way, StepWay | HttpWay | ScriptWay) or shape.takes is None or shape.late:
+        return False
+    if not shape.opaque or shape.meta or definition.undo is not None or definition.policy.deadline_ms:
+        return False
+    return all(
+        need.need.role == "required" and need.need.collect == "first" and need.need.match is None
+        for need in shape.needs
+    )
 
 
 def _trust(plan: GoalPlan, shapes: list[StepShape]) -> None:

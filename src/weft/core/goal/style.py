@@ -6,7 +6,7 @@ everything else, one thing at a time. Only ``follow`` may ask the shell for some
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from msgspec import Raw
@@ -15,7 +15,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal import answers
 from weft.core.goal.definitions import AskWay, GoalWay
-from weft.core.goal.flow import NOTHING, NeedCounts
+from weft.core.goal.flow import NeedCounts
 from weft.core.goal.inputs import BoundInputs, bound_inputs
 from weft.core.goal.items import Items
 from weft.core.goal.nodes import StepNode
@@ -23,8 +23,9 @@ from weft.core.goal.outputs import BAD_OUTPUT, ITEM
 from weft.core.goal.plan import GoalPlan, decode_plan, encode_plan
 from weft.core.goal.retry import decide_retry, reopen
 from weft.core.goal.scripts import HostedGoals
-from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events
-from weft.core.goal.shape import matched_facts
+from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events, result_of_run
+from weft.core.goal.shape import SimplePlan, shape_of
+from weft.core.goal.simple import STARTS_MAX, started
 from weft.core.goal.start import decide_start
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
 from weft.core.goal.turn import Turn
@@ -58,9 +59,13 @@ class GoalStyle:
         self.state = state
         self.items = Items(state)
         if bytes(state.plan) != b"null":
-            self.items.flow = NeedCounts(decode_plan(state.plan), state)
+            self.items.plan = decode_plan(state.plan)
         self._bound: dict[str, BoundInputs] = {}
         self._turn: Turn | None = None
+        self._simple_at = 0
+        """The number of the last event, as long as the run is simple."""
+        self._starting = ("", 0)
+        """The step that starts next, and the number of that event."""
 
     @property
     def flow(self) -> NeedCounts | None:
@@ -76,15 +81,52 @@ class GoalStyle:
         return answers.consequences(self.items, self.program, events, env)
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
-        flow = self.items.flow
-        if flow is None:
+        if self.items.plan is None:
             return ()
-        turn = self.turn(flow, env)
+        simple = self.simple
+        found = self._follow_simple(simple, env) if simple is not None else None
+        if found is not None:
+            return found
+        turn = self.turn(env)
         return next_events(turn) if self.state.begun else begin(turn)
 
-    def turn(self, flow: NeedCounts, env: Env) -> Turn:
+    @property
+    def simple(self) -> SimplePlan | None:
+        """The plan, if it is simple and all that has happened since it was made is that its steps have completed.
+
+        Then the counts are not needed.
+        """
+        if self._simple_at != self.state.seq or self.items.counted is not None or self.items.plan is None:
+            return None
+        return shape_of(self.items.plan).simple
+
+    def stay_simple(self) -> None:
+        """Note that the run is still simple after the last event."""
+        self._simple_at = self.state.seq
+
+    def _follow_simple(self, simple: SimplePlan, env: Env) -> Sequence[e.AnyEvent] | None:
+        """Start the first steps, or end the run. None: the run cannot go on as a simple one."""
+        state, plan = self.state, self.items.plan
+        assert plan is not None
+        if not state.steps_done:
+            first = simple.first(state.facts)
+            if len(first) > STARTS_MAX:
+                return None
+            if len(state.tasks) < len(first):
+                event = started(first[len(state.tasks)], state, self.program, env)
+                if event is not None:
+                    self._starting = (event.step, state.seq + 1)
+                return None if event is None else (event,)
+        if state.tasks:
+            return ()
+        if any(state.steps[goal].status != "completed" for goal in plan.goals):
+            return None
+        return (result_of_run(plan, state, env),)
+
+    def turn(self, env: Env) -> Turn:
         """Return everything that a decision may use."""
-        turn = self._turn
+        flow, turn = self.items.flow, self._turn
+        assert flow is not None
         if turn is None or turn.flow is not flow:
             turn = self._turn = Turn(self.program, flow, env, self._bound)
         turn.env = env
@@ -112,14 +154,14 @@ class GoalStyle:
     def _was_asked(self, name: str) -> bool:
         """Tell whether a step, or this item of its fan-out, has asked a question."""
         step, _, item = name.partition("[")
-        run, flow = self.state.steps.get(step), self.items.flow
-        if run is None or flow is None or not isinstance(flow.steps[step].definition.way, AskWay):
+        run, plan = self.state.steps.get(step), self.items.plan
+        if run is None or plan is None or not isinstance(plan.steps[step].way, AskWay):
             return False
         index = int(item[:-1]) if item[:-1].isdecimal() else 0
         return index < run.index_next
 
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
-        return decide_retry(self.state, self.items.flow.plan if self.items.flow is not None else None)
+        return decide_retry(self.state, self.items.plan)
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         """Return no events: open entries are dropped together with their step."""
@@ -144,8 +186,8 @@ class GoalStyle:
     def child_start(self, event: e.ChildStarted) -> c.StartRun:
         start = lifecycle.child_start(self.state, event)
         place = self.state.places[self.state.seq]
-        assert self.items.flow is not None
-        plan = self.items.flow.plan
+        plan = self.items.plan
+        assert plan is not None
         if not isinstance(plan.steps[place.step].way, GoalWay):
             return start
         inside = Raw(encode_plan(plan.children[place.step]))
@@ -176,8 +218,11 @@ class GoalStyle:
         if not is_ref(stored):
             given = given_values(unseal(stored))
             state.facts = {name: [Value(Raw(seal(raw)))] for name, raw in given.items()}
-        state.begun = not is_ref(stored) and matched_facts(plan).isdisjoint(state.facts)
+        shape = shape_of(plan)
+        state.begun = not is_ref(stored) and shape.matched.isdisjoint(state.facts)
         self._count_anew(plan)
+        if shape.simple is not None and state.begun and shape.simple.provided.isdisjoint(state.facts):
+            self.stay_simple()
 
     def _given(self, event: e.FactsGiven) -> None:
         state = self.state
@@ -190,13 +235,12 @@ class GoalStyle:
         self._count_anew(decode_plan(state.plan))
 
     def _count_anew(self, plan: GoalPlan) -> None:
-        self.items.flow = NeedCounts(plan, self.state)
-        self._close_settled()
+        self.items.plan, self.items.counted = plan, None
 
     def _over(self, event: e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent) -> None:
         self.state.deadlines, self.state.places = {}, {}
-        if self.items.flow is not None:
-            self.items.flow.let_go()
+        if self.items.counted is not None:
+            self.items.counted.let_go()
 
     def _retried(self, event: e.RunRetried) -> None:
         state = self.state
@@ -209,42 +253,60 @@ class GoalStyle:
         assert self.items.flow is not None
         return self.items.flow.steps[step]
 
-    def step_started(self, event: e.StepStarted) -> None:
-        flow = self.items.flow
-        assert flow is not None
-        node = flow.steps[event.step]
-        run = node.run
+    def _step_started(self, event: e.StepStarted) -> None:
+        if self._starting == (event.step, self.state.seq):
+            self.begin_step(event, None)
+            self.stay_simple()
+        else:
+            self.begin_step(event, self.items.flow)
+
+    def begin_step(self, event: e.StepStarted, flow: NeedCounts | None) -> None:
+        """Start a step. ``flow`` None: the run is simple, and nothing is counted."""
+        state = self.state
+        run = state.steps[event.step]
         run.status = "active"
-        run.inputs = bound_inputs(event.inputs, event.facts, self.state.facts)
+        run.inputs = bound_inputs(event.inputs, event.facts, state.facts)
         run.items = run.left = event.work_items
         run.fan_out = event.fan_out
         if run.windows:
             for fact in list(run.windows):
                 self.items.close_window(run, fact)
-        flow.step_started(node, pumped=event.task is not None)
-        if flow.settled_windows:
+        if flow is not None:
+            flow.step_started(flow.steps[event.step], pumped=event.task is not None)
             self._close_settled()
         if event.task is not None:
-            tasks.evolve_scheduled(self.state, event.task, run.inputs)
+            tasks.evolve_scheduled(state, event.task, run.inputs)
             self.items.begin(event.task)
 
-    def step_completed(self, event: e.StepCompleted) -> None:
-        flow = self.items.flow
-        assert flow is not None
-        node = flow.steps[event.step]
-        run = node.run
+    def _step_completed(self, event: e.StepCompleted) -> None:
+        self.complete(event, self.items.flow)
+
+    def complete(self, event: e.StepCompleted, flow: NeedCounts | None) -> None:
+        """Complete a step. ``flow`` None: the run is simple, and nothing is counted."""
+        state = self.state
+        run = state.steps[event.step]
         outputs = step_outputs(event, run.results[0] if event.takes else e.NULL)
         given: dict[str, Value] = {}
         for fact, raw in outputs.items():
             if fact not in event.unread:
                 value = Value(raw, event.step, event.matched.get(fact, []), event.broken.get(fact, {}))
-                self.state.facts.setdefault(fact, []).append(value)
+                state.facts.setdefault(fact, []).append(value)
                 given[fact] = value
         run.gave = sorted(outputs)
-        if node.goal:
+        if self._is_goal(event.step):
             run.outputs = outputs
-        self.state.undo.extend(run.undo)
-        self._leave(node, "completed", given)
+        else:
+            run.results = {}
+        state.undo.extend(run.undo)
+        run.inputs, run.ended = e.NULL, []
+        self._leave(run, event.step, "completed")
+        if flow is not None:
+            flow.step_over(flow.steps[event.step], given)
+            self._close_settled()
+
+    def _is_goal(self, step: str) -> bool:
+        assert self.items.plan is not None
+        return step in shape_of(self.items.plan).goals
 
     def _step_failed(self, event: e.StepFailedEvent) -> None:
         node = self._node(event.step)
@@ -257,34 +319,31 @@ class GoalStyle:
         if isinstance(bad, int) and run.results.pop(bad, None) is not None:
             run.ended.append(bad)
         self._take_back(run)
-        self._leave(node, "failed")
+        self._end_step(node, "failed")
 
     def _step_skipped(self, event: e.StepSkipped) -> None:
         node = self._node(event.step)
         node.run.why = event.reason
         self._take_back(node.run)
-        self._leave(node, "skipped")
+        self._end_step(node, "skipped")
 
     def _take_back(self, run: StepRun) -> None:
         """Undo the items of a step, once those in progress have ended."""
         self.items.drop(run)
         undo.add(self.state, run.open.values(), run.undo)
 
-    def _leave(self, node: StepNode, status: Any, given: Mapping[str, Value] = NOTHING) -> None:
-        flow = self.items.flow
-        assert flow is not None
-        run = node.run
+    def _end_step(self, node: StepNode, status: Any) -> None:
+        self._leave(node.run, node.id, status)
+        assert self.items.counted is not None
+        self.items.counted.step_over(node)
+        self._close_settled()
+
+    def _leave(self, run: StepRun, step: str, status: Any) -> None:
         run.status = status
         run.undo, run.due = [], []
-        flow.judged.pop(node.id, None)
-        if status == "completed":
-            run.inputs, run.ended = e.NULL, []
-            if not node.goal:
-                run.results = {}
-        flow.step_over(node, given)
-        self._bound.pop(node.id, None)
-        if flow.settled_windows:
-            self._close_settled()
+        if self.items.counted is not None:
+            self.items.counted.judged.pop(step, None)
+        self._bound.pop(step, None)
 
     def _deadline_set(self, event: e.DeadlineSet) -> None:
         state = self.state
@@ -303,7 +362,7 @@ class GoalStyle:
 
     def _close_settled(self) -> None:
         """Stop the deadlines of optional needs that are decided now."""
-        flow = self.items.flow
+        flow = self.items.counted
         if flow is not None and flow.settled_windows:
             for run, fact in flow.settled_windows:
                 self.items.close_window(run, fact)
@@ -326,8 +385,8 @@ class GoalStyle:
             e.RunRetried: _retried,
             e.GoalPlanned: _planned,
             e.FactsGiven: _given,
-            e.StepStarted: step_started,
-            e.StepCompleted: step_completed,
+            e.StepStarted: _step_started,
+            e.StepCompleted: _step_completed,
             e.StepFailedEvent: _step_failed,
             e.StepSkipped: _step_skipped,
             e.DeadlineSet: _deadline_set,

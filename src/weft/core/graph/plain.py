@@ -38,10 +38,10 @@ def take_success(style: GraphStyle, report: c.ReportTaskSucceeded, env: Env) -> 
     del state.tasks[report.task], state.by_task[report.task]
     token.output = output
     opened = style.hop(token, straight.edge, scheduled)
-    events = (
+    events: list[e.AnyEvent] = [
         e.TaskSucceeded(task=report.task, output=output, attempt=report.attempt),
         e.NodeRouted(node=token.node, token=token.id, taken=straight.taken, task=scheduled),
-    )
+    ]
     if opened is None:
-        return Continuation(events, (), rests=False)
-    return Continuation(events, (perform(state, state.seq, opened, opened.place),), rests=True)
+        return Continuation(events, [], rests=False)
+    return Continuation(events, [perform(state, state.seq, opened, opened.place)], rests=True)

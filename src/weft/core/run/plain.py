@@ -6,7 +6,6 @@ one after the other. In any other case it changes nothing and returns None; then
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from weft.core.commands import ReportTaskSucceeded
@@ -18,8 +17,8 @@ from weft.core.run.state import OpenTask, State
 class Continuation(NamedTuple):
     """What was just recorded."""
 
-    events: Sequence[AnyEvent]
-    effects: Sequence[PerformTask]
+    events: list[AnyEvent]
+    effects: list[PerformTask]
     rests: bool
     """Whether ``follow`` has no events now."""
 
