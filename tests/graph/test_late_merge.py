@@ -153,7 +153,8 @@ def cpu_per_branch(how: str, count: int) -> float:
 def test_a_late_branch_costs_the_same_among_many(how: str) -> None:
     few, many = cpu_per_branch(how, 150), cpu_per_branch(how, 900)
 
-    assert many < few * 2
+    # What grows with the number of branches would cost six times as much; caches and neighbours account for the rest.
+    assert many < few * 3
 
 
 def looping(rounds: int) -> Document:

@@ -61,7 +61,11 @@ HOST = """
 async def main():
     async with app:
         handle = await app.start(order(), id="o-1")
-        print(await handle.result())
+        try:
+            print(await handle.result())
+        except asyncio.CancelledError:
+            print("stopping", flush=True)
+            raise
 
 if __name__ == "__main__":
     asyncio.run(main())
@@ -94,9 +98,12 @@ def test_app_run_drains_and_says_where_it_stands(tmp_path: Path, number: int, co
     with start(tmp_path, RUN) as program:
         assert program.stdout is not None
         assert program.stdout.readline() == "charging\n"
+        assert program.stderr is not None
         program.send_signal(number)
+        stopping = program.stderr.readline()
         (tmp_path / "go").touch()
         _, said = program.communicate(timeout=60)
+    assert stopping.startswith("weft: stopping")
     assert program.returncode == code, said
     assert "un this again and it goes on" in said
     assert "Traceback" not in said
@@ -110,6 +117,7 @@ def test_a_block_that_hosts_the_app_drains_on_sigterm(tmp_path: Path) -> None:
         assert program.stdout is not None
         assert program.stdout.readline() == "charging\n"
         program.send_signal(signal.SIGTERM)
+        assert program.stdout.readline() == "stopping\n"
         (tmp_path / "go").touch()
         _, said = program.communicate(timeout=60)
     assert program.returncode == 143, said
