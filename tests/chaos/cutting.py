@@ -82,7 +82,7 @@ class Cutting:
         await connection.close()
 
 
-async def cut_under_load(cluster: Cluster, cuts: int) -> tuple[int, int]:
+async def cut_under_load(cluster: Cluster, cuts: int, at_once: int = AT_ONCE) -> tuple[int, int]:
     """Start runs all the time until so many cuts were made; how many were started, and how many completed."""
     app, count = shop(cluster.url())
     cutting = Cutting(cluster)
@@ -97,7 +97,7 @@ async def cut_under_load(cluster: Cluster, cuts: int) -> tuple[int, int]:
 
     async with app:
         storm = asyncio.create_task(cutting.go_on(cuts))
-        await asyncio.gather(*(customer() for _ in range(AT_ONCE)))
+        await asyncio.gather(*(customer() for _ in range(at_once)))
         await storm
     assert cutting.cuts == cuts
     return next(numbers), results.count(5)

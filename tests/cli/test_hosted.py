@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from tests import scale
 from tests.cli.conftest import Weft, at_work, hosting
 
 SLOW = """
@@ -147,6 +146,7 @@ def test_ctrl_c_ends_a_run_with_a_word_and_the_next_one_goes_on(weft: Weft, fold
     assert "s-1 goes on: 1 step recorded, not repeated" in again.stderr or "s-1 completed just now" in again.stderr
 
 
+@pytest.mark.proof
 def test_on_a_terminal_watching_is_drawn_in_place(weft: Weft, folder: Path, executable: str) -> None:
     with hosting(folder):
         weft("start", "patient", "--id", "p-1")
@@ -169,7 +169,8 @@ def test_on_a_terminal_watching_is_drawn_in_place(weft: Weft, folder: Path, exec
     assert b"cancelled: enough" in shown
 
 
-@pytest.mark.parametrize("words", scale.first(1, [["events", "m"], ["show", "m", "--tree"], ["events", "m", "--json"]]))
+@pytest.mark.proof
+@pytest.mark.parametrize("words", [["events", "m"], ["show", "m", "--tree"], ["events", "m", "--json"]])
 def test_a_reader_that_has_seen_enough_is_no_failure(folder: Path, executable: str, words: list[str]) -> None:
     program = "import weft\napp = weft.App()\n@app.step\ndef one(n: int) -> str:\n    return 'x' * 500\n"
     program += "@app.workflow\nasync def many() -> int:\n    for n in range(300):\n        await one(n)\n    return 1\n"
@@ -219,6 +220,7 @@ def watched_until(folder: Path, executable: str, run: str, told: str) -> str:
     return text
 
 
+@pytest.mark.proof
 def test_watching_says_that_nobody_performs_a_step_after_its_host_was_killed(folder: Path, executable: str) -> None:
     (folder / "blocked.py").write_text(BLOCKED)
     command = [executable, "run", "blocked.py", "blocked", "--id", "b-1"]

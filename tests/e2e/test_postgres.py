@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import weft
-from tests import scale, servers
+from tests import servers
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 UID = re.compile(r"[0-9a-f]{32}")
@@ -80,9 +80,8 @@ def printed(program: Path, folder: Path, url: str) -> str:
     return UID.sub("uid", ran.stdout)
 
 
-@pytest.mark.parametrize(
-    "name", scale.first(1, ["p07_child", "p02_retry_timeout", "p08_graph_yaml", "p09_graph_builder", "p10_goal"])
-)
+@pytest.mark.proof
+@pytest.mark.parametrize("name", ["p07_child", "p02_retry_timeout", "p08_graph_yaml", "p09_graph_builder", "p10_goal"])
 def test_a_program_prints_on_postgres_what_it_prints_on_a_file(tmp_path: Path, url: str, name: str) -> None:
     program = EXAMPLES / f"{name}.py"
 

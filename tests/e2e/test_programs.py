@@ -56,6 +56,7 @@ async def waiting_at(handle: weft.Handle[Any], kind: str) -> None:
     raise AssertionError(f"{handle.id} ended without {kind}")
 
 
+@pytest.mark.proof
 def test_p01_is_killed_in_its_sleep_and_goes_on(tmp_path: Path) -> None:
     async def until_asleep() -> None:
         async with weft.Client(f"sqlite:///{tmp_path / 'weft.db'}") as client:

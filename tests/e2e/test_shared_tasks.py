@@ -83,6 +83,7 @@ def line(running: subprocess.Popen[str]) -> str:
     return running.stdout.readline().strip()
 
 
+@pytest.mark.proof
 def test_a_step_that_only_another_process_has_is_performed_there(tmp_path: Path, url: str) -> None:
     with process(tmp_path, url, "worker") as worker:
         assert line(worker) == "ready"

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 APP = """
 import weft
 
@@ -52,6 +54,7 @@ def test_without_an_app_it_says_what_to_do(tmp_path: Path) -> None:
     assert "weft_world needs an app" in done.stdout
 
 
+@pytest.mark.proof
 def test_a_planned_crash_that_never_came_fails_the_test(tmp_path: Path) -> None:
     done = project(
         tmp_path,
