@@ -6,6 +6,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.errors import Corrupt
 from weft.ports.store import Append, Loaded, Mail, NewRun, Outcome, Release, RunRow, Store, StoredEvent
 
 T = TypeVar("T")
@@ -111,6 +112,17 @@ def load(store: Store, uid: str = RUN, fold: int = 1) -> Loaded:
 
 def inbox(store: Store, uid: str = RUN) -> list[str]:
     return [piece.id for piece in go(store.log.inbox(RunUid(uid)))]
+
+
+def waiting(store: Store, host: HostId = HERE, *, limit: int = 10) -> dict[str, list[str]]:
+    """The mail of each of a host's runs that have some."""
+    inboxes = go(store.inboxes.waiting(host, limit=limit))
+    return {uid: [piece.id for piece in pieces] for uid, pieces in inboxes.items() if not isinstance(pieces, Corrupt)}
+
+
+async def changed(store: Store) -> bool:
+    """Whether another process wrote, or may have written, since the last question."""
+    return await store.inboxes.news(HERE, [FLOW], dead=[], now=Millis(0), limit=10) is not None
 
 
 def found(store: Store, id: str) -> RunRow | None:

@@ -21,6 +21,7 @@ from tests.contract.kit import (
     row,
     send,
     start,
+    waiting,
 )
 from weft.core.ids import RunUid
 from weft.errors import UsageError
@@ -231,9 +232,9 @@ def test_an_owner_sees_which_of_its_runs_have_mail(store: Store) -> None:
     commit(store, append("c", count=0, create=new("c", owner=THERE)), host=THERE)
     send(store, mail(to="b", at=9), mail(to="a", at=3), mail(to="c"))
 
-    assert list(go(store.directory.with_mail(HERE, limit=10))) == ["a", "b"]
-    assert list(go(store.directory.with_mail(HERE, limit=1))) == ["a"]
-    assert list(go(store.directory.with_mail(THERE, limit=10))) == ["c"]
+    assert list(waiting(store, HERE, limit=10)) == ["a", "b"]
+    assert list(waiting(store, HERE, limit=1)) == ["a"]
+    assert list(waiting(store, THERE, limit=10)) == ["c"]
 
 
 def test_mail_of_a_run_with_a_fault_is_not_looked_at(store: Store) -> None:
@@ -243,7 +244,7 @@ def test_mail_of_a_run_with_a_fault_is_not_looked_at(store: Store) -> None:
 
     go(store.log.mark_fault(RunUid("a"), "its mail is torn"))
 
-    assert list(go(store.directory.with_mail(HERE, limit=10))) == ["b"]
+    assert list(waiting(store, HERE, limit=10)) == ["b"]
 
 
 def test_a_run_whose_mail_was_taken_has_none(store: Store) -> None:
@@ -251,21 +252,21 @@ def test_a_run_whose_mail_was_taken_has_none(store: Store) -> None:
     send(store, mail("a"), mail("b"))
 
     commit(store, append(taken=["a"]))
-    assert list(go(store.directory.with_mail(HERE, limit=10))) == [RUN]
+    assert list(waiting(store, HERE, limit=10)) == [RUN]
 
     commit(store, append(seq=1, taken=["b"]))
-    assert list(go(store.directory.with_mail(HERE, limit=10))) == []
+    assert list(waiting(store, HERE, limit=10)) == []
 
 
 def test_the_oldest_mail_that_still_waits_decides_the_order(store: Store) -> None:
     start(store, "a")
     start(store, "b")
     send(store, mail("1", to="a", at=10), mail("2", to="b", at=20), mail("3", to="a", at=30))
-    assert list(go(store.directory.with_mail(HERE, limit=10))) == ["a", "b"]
+    assert list(waiting(store, HERE, limit=10)) == ["a", "b"]
 
     commit(store, append("a", taken=["1"]))
 
-    assert list(go(store.directory.with_mail(HERE, limit=10))) == ["b", "a"]
+    assert list(waiting(store, HERE, limit=10)) == ["b", "a"]
 
 
 def test_a_row_by_uid_is_the_row_by_id(store: Store) -> None:

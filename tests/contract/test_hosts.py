@@ -2,7 +2,7 @@
 
 import time
 
-from tests.contract.kit import HERE, THERE, append, commit, create, go, new, start
+from tests.contract.kit import HERE, THERE, append, changed, commit, create, go, new, start
 from weft.core.ids import Epoch, HostId, Millis, RunUid
 from weft.ports.store import Store, TaskOffer
 
@@ -145,12 +145,12 @@ def test_the_beat_of_a_host_that_nobody_knows_lists_nobody(store: Store) -> None
 def test_what_another_process_wrote_for_others_shows(store: Store, peer: Store) -> None:
     """At once in a file; a server may need a moment to tell, and is asked again."""
     for _ in range(2):
-        go(store.hosts.has_changed())
+        go(changed(store))
 
     create(peer, new(owner=None, start=b"1"))
 
     until = time.monotonic() + 20
-    while not go(store.hosts.has_changed()):
+    while not go(changed(store)):
         assert time.monotonic() < until
 
 

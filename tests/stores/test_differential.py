@@ -258,7 +258,7 @@ class Stores(RuleBasedStateMachine):
         self._same(lambda store: store.directory.claimable(flows, dead=dead, now=Millis(now), limit=100))
         self._same(lambda store: store.directory.next_wake(flows, dead=dead))
         for host in (HERE, THERE):
-            self._same(lambda store, host=host: store.directory.with_mail(host, limit=100))
+            self._same(lambda store, host=host: store.inboxes.waiting(host, limit=100))
         self._same(lambda store: store.directory.counts())
 
     @rule(where=attributes, status=statuses, since=st.none() | times, limit=st.integers(1, 4))

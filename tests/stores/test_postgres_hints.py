@@ -9,7 +9,7 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from tests import servers
-from tests.contract.kit import HERE, RUN, append, mail, new
+from tests.contract.kit import HERE, RUN, append, changed, mail, new
 from weft.core.ids import Epoch, RunUid
 from weft.ports.store import TaskOffer
 from weft.stores.postgres import PostgresStore, hints
@@ -27,8 +27,8 @@ async def two() -> AsyncIterator[tuple[PostgresStore, PostgresStore]]:
     await asyncio.to_thread(servers.empty, url)
     await stores[0].log.commit([append(count=0, create=new())], HERE)
     for store in stores * 2:
-        await store.hosts.has_changed()
-        await store.hosts.has_changed()
+        await changed(store)
+        await changed(store)
     try:
         yield stores[0], stores[1]
     finally:
@@ -44,7 +44,7 @@ def _no_clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def _changed_soon(store: PostgresStore) -> bool:
     for _ in range(300):
-        if await store.hosts.has_changed():
+        if await changed(store):
             return True
     return False
 
@@ -71,8 +71,8 @@ def test_what_concerns_others_is_told_to_others(write: Write) -> None:
         async with two() as (here, there):
             await write(here)
             assert await _changed_soon(there)
-            assert not await there.hosts.has_changed()
-            assert not await here.hosts.has_changed()
+            assert not await changed(there)
+            assert not await changed(here)
 
     asyncio.run(scenario())
 
@@ -82,7 +82,7 @@ def test_a_plain_append_tells_nobody() -> None:
         async with two() as (here, there):
             await here.log.commit([append()], HERE)
             assert here.log._hints._sending is None
-            assert not await there.hosts.has_changed()
+            assert not await changed(there)
 
     asyncio.run(scenario())
 
@@ -94,7 +94,7 @@ def test_one_who_closes_has_said_everything() -> None:
         async with two() as (here, there):
             await here.log.send([mail()])
             await here.close()
-            assert await there.hosts.has_changed()
+            assert await changed(there)
 
     asyncio.run(scenario())
 
@@ -125,9 +125,9 @@ async def _changed_again(store: PostgresStore) -> bool:
 def test_without_any_hint_a_look_is_due_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         async with two() as (here, _there):
-            assert not await here.hosts.has_changed()
+            assert not await changed(here)
             monkeypatch.setattr(hints, "SILENCE_SECONDS_MAX", 0.0)
-            assert await here.hosts.has_changed()
+            assert await changed(here)
 
     asyncio.run(scenario())
 

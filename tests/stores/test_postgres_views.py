@@ -12,7 +12,7 @@ from tests import servers
 from tests.contract.kit import HERE, THERE, append, event, new
 from weft.core.ids import Millis
 from weft.ports.store import RunQuery, TaskOffer
-from weft.stores.postgres import PostgresStore, directory, hosts
+from weft.stores.postgres import PostgresStore, directory, hosts, inboxes
 
 
 @pytest.fixture
@@ -197,11 +197,12 @@ FLOW = (["order"], ["1"])
     [
         (directory.CLAIMABLE, (*FLOW, ["h"], 0, 10), {"runs_owned", "runs_due", "runs_mail"}),
         (directory.NEXT_WAKE, (*FLOW, ["h"]), {"runs_due"}),
-        (directory.OWNED_WITH_MAIL, ("h", 10), {"runs_mail"}),
+        (inboxes.WAITING, ("h", 10), {"runs_mail"}),
+        (inboxes.NEWS, (*FLOW, ["h"], 0, 1, "h", 10), {"runs_owned", "runs_due", "runs_mail"}),
         (hosts._BUSY, (), {"runs_owned", "tasks_claimed"}),
         ("SELECT * FROM weft_runs WHERE attributes @> '{\"customer\": 1}'", (), {"runs_attributes"}),
     ],
-    ids=["claimable", "next wake", "own mail", "busy", "attributes"],
+    ids=["claimable", "next wake", "waiting mail", "news", "busy", "attributes"],
 )
 def test_looking_for_work_uses_its_index(url: str, text: str, values: tuple[Any, ...], indexes: set[str]) -> None:
     plan = planned(url, text, *values)

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from weft.ports.store import RunQuery
-from weft.stores.sqlite import SqliteStore, directory, hosts, tasks
+from weft.stores.sqlite import SqliteStore, directory, hosts, inboxes, tasks
 
 WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
 
@@ -19,7 +19,7 @@ WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
         (directory._DUE, WANTED, "runs_due"),
         (directory._WITH_MAIL, WANTED, "runs_mail"),
         (directory._NEXT_WAKE, WANTED, "runs_due"),
-        (directory._OWNED_WITH_MAIL, ("h", 1), "runs_mail"),
+        (inboxes._WAITING, ("h", 1), "runs_mail"),
         (hosts._BUSY, (), "runs_owned"),
         (tasks._FREE, ("[]", "[]", 0, 1), "tasks_offered"),
     ],

@@ -7,7 +7,22 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.contract.kit import OTHER, RUN, append, commit, event, events, go, load, mail, send, start
+from tests.contract.kit import (
+    HERE,
+    OTHER,
+    RUN,
+    append,
+    changed,
+    commit,
+    event,
+    events,
+    go,
+    load,
+    mail,
+    send,
+    start,
+    waiting,
+)
 from weft.core.ids import Seq
 from weft.errors import Corrupt, Unavailable
 from weft.ports.store import Outcome, Snapshot, Store
@@ -213,6 +228,9 @@ def test_edited_mail_is_refused_for_its_run_alone(store: SqliteStore, path: Path
     with pytest.raises(Corrupt, match="Mail"):
         go(store.log.inbox(RUN))
     assert [one.id for one in load(store, OTHER).inbox] == ["m1"]
+    inboxes = go(store.inboxes.waiting(HERE, limit=10))
+    assert isinstance(inboxes[RUN], Corrupt)
+    assert waiting(store) == {OTHER: ["m1"]}
 
 
 # --- the file itself --------------------------------------------------------------------------------------------------
@@ -225,7 +243,7 @@ def test_a_commit_into_a_file_that_was_deleted_is_not_acknowledged(store: Sqlite
     with pytest.raises(Unavailable, match="deleted or replaced") as caught:
         commit(store, append())
     assert caught.value.code == "store.file_gone"
-    for ask in (store.hosts.has_changed, lambda: store.directory.row(RUN), lambda: store.log.send([mail()])):
+    for ask in (lambda: changed(store), lambda: store.directory.row(RUN), lambda: store.log.send([mail()])):
         with pytest.raises(Unavailable, match="deleted or replaced"):
             go(ask())
 

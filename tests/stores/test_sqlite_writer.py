@@ -8,7 +8,23 @@ from typing import Any
 import apsw
 import pytest
 
-from tests.contract.kit import HERE, OTHER, RUN, append, commit, event, events, go, load, mail, new, row, send, start
+from tests.contract.kit import (
+    HERE,
+    OTHER,
+    RUN,
+    append,
+    changed,
+    commit,
+    event,
+    events,
+    go,
+    load,
+    mail,
+    new,
+    row,
+    send,
+    start,
+)
 from weft.errors import Corrupt, Full, StoreError, Unavailable
 from weft.ports.store import Outcome, RunQuery
 from weft.stores.sqlite import SqliteStore, connection
@@ -307,9 +323,9 @@ def test_reads_see_what_was_just_committed(store: SqliteStore) -> None:
 
 def test_mail_sent_from_here_does_not_count_as_a_change(store: SqliteStore) -> None:
     start(store)
-    go(store.hosts.has_changed())
+    go(changed(store))
 
     send(store, mail())
     send(store, mail("a"), mail("b"))
 
-    assert not go(store.hosts.has_changed())
+    assert not go(changed(store))

@@ -68,10 +68,3 @@ class Hosts(Protocol):
     async def leave(self, host: HostId) -> None:
         """Remove a host that stops. Others may claim the runs that it still owns at once."""
         ...
-
-    async def has_changed(self) -> bool:
-        """Return whether another process wrote since the last call.
-
-        May be true without a write, but is never false after a visible commit.
-        """
-        ...

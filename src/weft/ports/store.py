@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.errors import Corrupt
 from weft.ports.access import Access
 from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
@@ -333,10 +334,6 @@ class Directory(Protocol):
         """Return all runs of this owner with their epochs, except those with a fault."""
         ...
 
-    async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        """Return the runs of this owner that have mail, except those with a fault."""
-        ...
-
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
         """Return the earliest time at which a run without an owner, or of a dead host, becomes due."""
         ...
@@ -345,6 +342,50 @@ class Directory(Protocol):
         """Return the number of runs in each status.
 
         With ``below``, count only open descendants of this run, reached through open runs, up to ``limit``.
+        """
+        ...
+
+
+class Addressed(msgspec.Struct, frozen=True):
+    """The answer to mail that was sent to a run by its id."""
+
+    row: RunRow | None
+    """The row just before the mail. None: there is no such run."""
+    sent: Sent | None
+    """None: nothing was sent, because no host owns the run, or its log cannot be read."""
+
+
+class News(msgspec.Struct, frozen=True, kw_only=True):
+    """What there is for a host to do after other processes wrote."""
+
+    inboxes: Mapping[RunUid, Sequence[Mail] | Corrupt]
+    """The inboxes of its runs, as :meth:`Inboxes.waiting` returns them."""
+    claimable: bool
+    """Whether there are runs that :meth:`Directory.claimable` would return."""
+    wake_at: Millis | None
+    """As :meth:`Directory.next_wake`."""
+
+
+class Inboxes(Protocol):
+    """Mail between processes: each question that both sides ask for every message, as one call."""
+
+    async def send_to(self, id: RunId, mail: Mail) -> Addressed:
+        """Put mail into the inbox of the run with this id if a host owns it. Its ``to`` is ignored."""
+        ...
+
+    async def waiting(self, host: HostId, *, limit: int) -> Mapping[RunUid, Sequence[Mail] | Corrupt]:
+        """Return the inboxes of this owner's runs that have mail, except those with a fault. Oldest mail comes first.
+
+        A damaged inbox is Corrupt; others are not affected.
+        """
+        ...
+
+    async def news(
+        self, host: HostId, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
+    ) -> News | None:
+        """Return what there is to do, if another process wrote since the last call; else None.
+
+        May return something without a write, but never None after a visible commit. ``limit`` is that of inboxes.
         """
         ...
 
@@ -518,6 +559,8 @@ class Store(Protocol):
     def log(self) -> RunLog: ...
     @property
     def directory(self) -> Directory: ...
+    @property
+    def inboxes(self) -> Inboxes: ...
     @property
     def hosts(self) -> Hosts: ...
     @property

@@ -296,20 +296,21 @@ class Host:
             background=self.background,
             reload=lambda actor, outcome: self.reloader.reload(actor, None, outcome),
             read_mail=lambda actor: self.retry_until_available(partial(self.loader.read_mail, actor)),
-            on_released=self.claims.on_released,
+            on_released=self.claims.note_wake,
         )
 
     def _mail_duty(self) -> MailDuty:
         return MailDuty(
             self.runs,
-            self.store.directory,
+            self.store.inboxes,
             self.id,
             self.wakeups,
+            catalogue=self.catalogue,
+            clock=self.clock,
             turns=self.turns,
             newborn=self.newborn,
-            is_claiming=self.claims.is_claiming,
-            load=self.loader.load,
-            read_mail=self.loader.read_mail,
+            claims=self.claims,
+            loader=self.loader,
         )
 
     def _newborn(self) -> Newborn:
@@ -373,7 +374,7 @@ class Host:
         return Scheduler(
             duties(parts, self.settings),
             self.wakeups,
-            changed=self.store.hosts.has_changed,
+            look=self.mail_duty.look,
             pause=self._pause,
             monotonic=self.clock.monotonic,
             complaints=self.complaints,

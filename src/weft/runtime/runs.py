@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import msgspec
 
@@ -33,11 +34,14 @@ class RunTable:
         self._on_removed = on_removed
         self.actors: dict[RunUid, Actor] = {}
         self.by_id: dict[RunId, Actor] = {}
+        self._arrived: set[RunUid] | None = None
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
 
     # --- runs -----------------------------------------------------------------------------------------------------
 
     def add(self, actor: Actor) -> None:
+        if self._arrived is not None:
+            self._arrived.add(actor.uid)
         self.actors[actor.uid] = actor
         self.by_id[actor.id] = actor
 
@@ -49,6 +53,15 @@ class RunTable:
             del self.actors[actor.uid]
         if self.by_id.get(actor.id) is actor:
             del self.by_id[actor.id]
+
+    @contextmanager
+    def note_arrivals(self) -> Iterator[set[RunUid]]:
+        """Collect the runs that are added meanwhile: what was read before does not hold for them. One at a time."""
+        arrived = self._arrived = set[RunUid]()
+        try:
+            yield arrived
+        finally:
+            self._arrived = None
 
     def clear(self) -> None:
         """Remove every run from memory at once, because the host stops."""

@@ -69,6 +69,8 @@ T = TypeVar("T")
 POLL_SECONDS = 0.05
 AGAIN = "Look at the run, or send it again: with the same key it counts once."
 """The hint for a command whose outcome is unknown."""
+UNCHECKED = (c.DeliverMessage, c.CancelRun)
+"""Commands that no open run refuses, so that they may be sent without reading its log."""
 REOPENING = (c.RetryRun, c.RequeueLetter, c.DiscardLetter)
 """Commands that a run accepts even when it is over."""
 
@@ -257,8 +259,13 @@ class RunService:
         await self.soon(self._tell(run_id, command, key), _unknown(run_id), hint=AGAIN, run_id=run_id)
 
     async def _tell(self, run_id: RunId, command: c.Mailed, key: str | None) -> None:
-        row = await self.row(run_id)
-        token = _token(row, command, key)
+        if self.local is None and isinstance(command, UNCHECKED):
+            row = await self._send_to(run_id, command, key)
+            if row is None:
+                return
+        else:
+            row = await self.row(run_id)
+        token = _token(command, key, row.seq)
         if token is not None and await self._is_known(row, token):
             return
         actor = await self._actor(row, command)
@@ -286,21 +293,41 @@ class RunService:
             return False
         return await self._unowned.cancel_pending(row, command.reason)
 
+    async def _send_to(self, run_id: RunId, command: c.Mailed, key: str | None) -> RunRow | None:
+        """Send a command to a run that a host owns, in one call. Returns the row if nothing was sent: no host owns it.
+
+        Raises NotFound.
+        """
+        mail = self._mail(RunUid(""), command, _token(command, key))
+        done = await self.store.inboxes.send_to(run_id, mail)
+        if done.row is None:
+            raise self._unknown_run(run_id)
+        if done.sent is None:
+            return done.row
+        await self._check_sent(done.sent, done.row, command, key)
+        self._told_at = asyncio.get_running_loop().time()
+        return None
+
     async def _send(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
-        mail = Mail(
+        (sent,) = await self.store.log.send([self._mail(row.uid, command, token)])
+        await self._check_sent(sent, row, command, token.key if token is not None else None)
+
+    def _mail(self, to: RunUid, command: c.Mailed, token: KeyRow | None) -> Mail:
+        return Mail(
             id=self.ids.new(),
-            to=row.uid,
+            to=to,
             body=c.encode(command),
             at=self.clock.now_ms(),
             key=token.key if token is not None else None,
             digest=token.digest if token is not None else "",
             urgent=isinstance(command, c.CancelRun),
         )
-        (sent,) = await self.store.log.send([mail])
+
+    async def _check_sent(self, sent: Sent, row: RunRow, command: c.Mailed, key: str | None) -> None:
         if sent is Sent.OVER:
             raise finished(await self.row(row.id), command, self.clock.now_ms())
         if sent is Sent.KEY_REUSED:
-            raise KeyReused(f'The key "{mail.key}" was used for another command to {row.id}.')
+            raise KeyReused(f'The key "{key}" was used for another command to {row.id}.')
 
     def _wake(self) -> None:
         if self.local is not None:
@@ -346,7 +373,7 @@ class RunService:
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
         """Refuse a command by the run's current state, as far as possible, because mail gets no answer."""
-        if isinstance(command, c.DeliverMessage | c.CancelRun):
+        if isinstance(command, UNCHECKED):
             return
         machine = await self.reader.machine(row)
         machine.decide(command, Env(now=self.clock.now_ms(), check=check_schema))
@@ -371,11 +398,14 @@ class RunService:
         """Return the run with this id. Raises NotFound."""
         found = await self._row_or_none(run_id)
         if found is None:
-            raise NotFound(
-                f"No run {run_id!r} in {self.store.url}.",
-                hint="weft list shows what is there; --url names another store.",
-            )
+            raise self._unknown_run(run_id)
         return found
+
+    def _unknown_run(self, run_id: RunId) -> NotFound:
+        return NotFound(
+            f"No run {run_id!r} in {self.store.url}.",
+            hint="weft list shows what is there; --url names another store.",
+        )
 
     async def _row_or_none(self, run_id: RunId) -> RunRow | None:
         return await self.store.directory.find(run_id)
@@ -439,10 +469,10 @@ def _unknown(run_id: RunId) -> str:
     return f"{run_id} may have got this, or not"
 
 
-def _token(row: RunRow, command: c.Mailed, key: str | None) -> KeyRow | None:
+def _token(command: c.Mailed, key: str | None, seq: int = 0) -> KeyRow | None:
     if key is not None and key.startswith(RESERVED_KEYS) and not getattr(command, "answer", False):
         raise BadValue(f"A key may not begin with {RESERVED_KEYS!r}.", code="value.bad_name")
-    return KeyRow(key, values.digest(c.encode(_without_id(command))), Seq(row.seq + 1)) if key is not None else None
+    return KeyRow(key, values.digest(c.encode(_without_id(command))), Seq(seq + 1)) if key is not None else None
 
 
 def _without_id(command: c.Mailed) -> c.Mailed:

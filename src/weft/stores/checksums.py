@@ -6,6 +6,8 @@ The same bytes have the same checksum in every store, so a log can be copied fro
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 from zlib import crc32
 
@@ -64,6 +66,17 @@ def checked_mail(uid: RunUid, rows: Iterable[Sequence[Any]]) -> list[Mail]:
             )
         checked.append(mail)
     return checked
+
+
+def checked_inboxes(rows: Iterable[Sequence[Any]]) -> dict[RunUid, Sequence[Mail] | Corrupt]:
+    """Check rows of ``uid, id, body, at, key, digest, crc``, those of each run together. Damage concerns its run."""
+    inboxes: dict[RunUid, Sequence[Mail] | Corrupt] = {}
+    for uid, group in groupby(rows, key=itemgetter(0)):
+        try:
+            inboxes[uid] = checked_mail(uid, (row[1:] for row in group))
+        except Corrupt as error:
+            inboxes[uid] = error
+    return inboxes
 
 
 def _is_mail_intact(mail: Mail, crc: Any) -> bool:

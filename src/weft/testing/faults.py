@@ -28,15 +28,15 @@ from weft.errors import Unavailable
 from weft.ports.access import Access
 from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
-from weft.ports.store import Blobs, Definitions, Directory, RunLog, TaskQueue
+from weft.ports.store import Blobs, Definitions, Directory, Inboxes, RunLog, TaskQueue
 from weft.ports.streams import Streams
 from weft.stores.memory import MemoryStore
 from weft.testing.loop import PROCESS, SimLoop
 
 WRITES = frozenset({
-    "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.mark_fault", "blobs.put", "hosts.beat",
-    "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit", "definitions.put", "streams.write",
-    "memos.put", "access.add", "access.revoke", "access.seed",
+    "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.mark_fault", "inboxes.send_to",
+    "blobs.put", "hosts.beat", "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit",
+    "definitions.put", "streams.write", "memos.put", "access.add", "access.revoke", "access.seed",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
 """What a process does before it has anything to lose, or after."""
@@ -111,6 +111,7 @@ class WiredStore:
         self.inner = inner
         self.log = cast("RunLog", _Port("log", inner.log, carry))
         self.directory = cast("Directory", _Port("directory", inner.directory, carry))
+        self.inboxes = cast("Inboxes", _Port("inboxes", inner.inboxes, carry))
         self.hosts = cast("Hosts", _Port("hosts", inner.hosts, carry))
         self.blobs = cast("Blobs", _Port("blobs", inner.blobs, carry))
         self.tasks = cast("TaskQueue", _Port("tasks", inner.tasks, carry))

@@ -1,13 +1,20 @@
-"""Read the mail of runs that this host owns."""
+"""Read the mail of runs that this host owns, and learn what else other processes left to do.
+
+A message from another process costs one question (``Inboxes.news``), and then its commit.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping, Sequence
 
 from weft.core.ids import HostId, RunUid
-from weft.ports.store import Directory
-from weft.runtime.duties.scheduler import MAIL, Wakeups
-from weft.runtime.run.actor import Actor
+from weft.errors import Corrupt
+from weft.ports.clock import Clock
+from weft.ports.store import Inboxes, Mail
+from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.duties.scheduler import MAIL, READY, STORE, Wakeups
+from weft.runtime.ownership.claim import Claims
+from weft.runtime.ownership.load import Loader
 from weft.runtime.runs import RunTable
 from weft.runtime.turns import Newborn, Turns
 
@@ -20,26 +27,27 @@ class MailDuty:
     def __init__(
         self,
         runs: RunTable,
-        directory: Directory,
+        inboxes: Inboxes,
         host: HostId,
         wakeups: Wakeups,
         *,
+        catalogue: HostCatalogue,
+        clock: Clock,
         turns: Turns,
         newborn: Newborn,
-        is_claiming: Callable[[RunUid], bool],
-        load: Callable[[RunUid], Awaitable[None]],
-        read_mail: Callable[[Actor], Awaitable[None]],
+        claims: Claims,
+        loader: Loader,
     ) -> None:
-        """``load`` loads a run that this host owns. ``read_mail`` copies a run's inbox into its mailbox."""
         self._runs = runs
-        self._directory = directory
+        self._inboxes = inboxes
         self._host = host
         self._wakeups = wakeups
+        self._catalogue = catalogue
+        self._clock = clock
         self._turns = turns
         self._newborn = newborn
-        self._is_claiming = is_claiming
-        self._load = load
-        self._read_mail = read_mail
+        self._claims = claims
+        self._loader = loader
         self._passed_over = False
         """Whether there was mail for a run that was being loaded or released."""
 
@@ -49,17 +57,39 @@ class MailDuty:
             self._passed_over = False
             self._wakeups.wake(MAIL)
 
+    async def look(self) -> set[str]:
+        """Ask whether other processes wrote. Delivers their mail, and returns reasons to run other duties."""
+        programs, claims = self._catalogue.programs(), self._claims
+        now = self._clock.now_ms()
+        with self._runs.note_arrivals() as arrived:
+            news = await self._inboxes.news(self._host, programs, dead=claims.dead, now=now, limit=self._limit())
+            if news is None:
+                return set()
+            await self._deliver(news.inboxes, arrived)
+        if news.wake_at is not None:
+            claims.note_wake(news.wake_at)
+        return {STORE, READY} if news.claimable else {STORE}
+
     async def run(self) -> None:
         """Read all mail once."""
-        newborn = self._newborn.waiting
-        for uid in await self._directory.with_mail(self._host, limit=MAIL_PER_ROUND + len(newborn)):
-            if uid in newborn:
+        with self._runs.note_arrivals() as arrived:
+            await self._deliver(await self._inboxes.waiting(self._host, limit=self._limit()), arrived)
+
+    def _limit(self) -> int:
+        return MAIL_PER_ROUND + len(self._newborn.waiting)
+
+    async def _deliver(self, inboxes: Mapping[RunUid, Sequence[Mail] | Corrupt], arrived: set[RunUid]) -> None:
+        for uid, inbox in inboxes.items():
+            if uid in self._newborn.waiting:
                 continue
             await self._turns.share()
             actor = self._runs.actors.get(uid)
-            if actor is None and not self._is_claiming(uid):
-                await self._load(uid)
+            if actor is None and not self._claims.is_claiming(uid):
+                await self._loader.load(uid)
+            elif actor is not None and actor.ready and uid not in arrived:
+                await self._loader.take_mail(actor, inbox)
             elif actor is not None and actor.ready:
-                await self._read_mail(actor)
+                # It may have read its inbox later than this, and consumed what is there: ask again.
+                self._wakeups.wake(MAIL)
             else:
                 self._passed_over = True

@@ -1,8 +1,8 @@
 """Run the duties of a host: each at its interval, and at once when something wakes it.
 
 Polling alone is sufficient; a wake-up only makes a duty run sooner. A wake-up has a reason (``MAIL``, ``RUNS``,
-``TASKS``), so that only the duties for this reason run. Writes of other processes are found by asking the store whether
-anything changed (``STORE``).
+``TASKS``), so that only the duties for this reason run. What other processes wrote is found by asking the store
+(``look``), whose answer names the reasons (``STORE``, ``READY``).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from weft.errors import StoreError
 from weft.runtime.background import BackgroundLoop, Failed
@@ -18,8 +19,12 @@ from weft.runtime.complaints import Complaints
 
 log = logging.getLogger("weft")
 
+T = TypeVar("T")
+
 STORE = "store"
 """Another process wrote to the store."""
+READY = "ready"
+"""Another process left a run that may be claimed now."""
 MAIL = "mail"
 """Mail was sent."""
 RUNS = "runs"
@@ -82,16 +87,16 @@ class Scheduler:
         duties: Sequence[Duty],
         wakeups: Wakeups,
         *,
-        changed: Callable[[], Awaitable[bool]],
+        look: Callable[[], Awaitable[Collection[str]]],
         pause: Callable[[], float],
         monotonic: Callable[[], float],
         complaints: Complaints,
         failed: Failed,
     ) -> None:
-        """``changed`` returns whether another process wrote, ``pause`` the seconds until the next round."""
+        """``look`` returns why duties must run after writes of other processes; ``pause`` the seconds until a round."""
         self._duties = duties
         self._wakeups = wakeups
-        self._changed = changed
+        self._look = look
         self._pause = pause
         self._monotonic = monotonic
         self._complaints = complaints
@@ -113,12 +118,11 @@ class Scheduler:
         """Run every duty that is due or was woken."""
         left: list[Duty] = []
         try:
-            reasons = set(woken)
-            if not reasons and await self._changed():
-                reasons.add(STORE)
+            reasons = set(woken) or set(await self._guarded("look", self._look) or ())
             left = self._due(reasons)
             while left:
-                await self._perform(left[0])
+                self._next[left[0].name] = self._monotonic() + left[0].every
+                await self._guarded(left[0].name, left[0].run)
                 del left[0]
         except StoreError as error:
             self._complaints.say("weft: the store does not answer (%s); trying again", error)
@@ -133,13 +137,13 @@ class Scheduler:
             if reasons & duty.wakes_on or now >= self._next.get(duty.name, 0.0) or duty.is_due()
         ]
 
-    async def _perform(self, duty: Duty) -> None:
-        self._next[duty.name] = self._monotonic() + duty.every
+    async def _guarded(self, name: str, work: Callable[[], Awaitable[T]]) -> T | None:
         try:
-            await duty.run()
+            return await work()
         except StoreError:
             raise
         except Exception:
             # The other duties must continue: without them, runs would wait for their mail for ever.
-            log.exception("weft: the duty %s failed", duty.name)
+            log.exception("weft: the duty %s failed", name)
             await asyncio.sleep(FAILED_SECONDS)
+            return None

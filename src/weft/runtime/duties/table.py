@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from weft.runtime.duties.ends import EndsDuty
 from weft.runtime.duties.mail import MailDuty
 from weft.runtime.duties.release import ReleaseDuty
-from weft.runtime.duties.scheduler import MAIL, MEMORY, RUNS, STORE, TASKS, Duty
+from weft.runtime.duties.scheduler import MAIL, MEMORY, READY, RUNS, STORE, TASKS, Duty
 from weft.runtime.duties.tasks import PACED_SECONDS, TasksDuty
 from weft.runtime.settings import Settings
 
@@ -34,15 +34,15 @@ class Parts:
 def duties(parts: Parts, settings: Settings) -> list[Duty]:
     """Return all duties, in the order in which one round runs them."""
     lease, scan = settings.lease_seconds, settings.scan_seconds
-    by_time, all_runs = frozenset[str](), frozenset({STORE, MAIL, RUNS})
+    by_time = frozenset[str]()
     table = [
         Duty("renew tasks", lease / 3, by_time, parts.renew_tasks),
         Duty("reconcile", lease, by_time, parts.reconcile),
-        Duty("mail", scan, frozenset({STORE, MAIL}), parts.mail.run),
-        Duty("ends", scan, all_runs, parts.ends.run),
+        Duty("mail", scan, frozenset({MAIL}), parts.mail.run),
+        Duty("ends", scan, frozenset({STORE, MAIL, RUNS}), parts.ends.run),
         Duty("graphs", scan, by_time, parts.learn_graphs),
         Duty("dead hosts", scan, frozenset({RUNS}), parts.find_dead),
-        Duty("claims", scan, all_runs, parts.claim_ready, parts.is_run_due),
+        Duty("claims", scan, frozenset({READY, MAIL, RUNS}), parts.claim_ready, parts.is_run_due),
         Duty("queues", scan, frozenset({TASKS}), parts.tasks.learn_limits),
         Duty("tasks", scan, frozenset({STORE, TASKS}), parts.tasks.run),
         Duty("paced tasks", PACED_SECONDS, by_time, parts.tasks.take_paced),

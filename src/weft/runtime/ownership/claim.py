@@ -69,7 +69,7 @@ class Claims:
         self._retry_until_available = retry
         self._reload = reload
         self._claiming: set[RunUid] = set()
-        self._dead: Sequence[HostId] = ()
+        self.dead: Sequence[HostId] = ()
         """Hosts that were gone at the last check."""
         self.wake_at: Millis | None = None
         """When the next run without a living owner becomes due."""
@@ -84,8 +84,8 @@ class Claims:
         """Return whether a run without a living owner is due."""
         return self.wake_at is not None and self.wake_at <= self._clock.now_ms()
 
-    def on_released(self, wake_at: Millis) -> None:
-        """Note that a released run must be claimed again at this time."""
+    def note_wake(self, wake_at: Millis) -> None:
+        """Note that a run without an owner must be claimed at this time."""
         if self.wake_at is None or wake_at < self.wake_at:
             self.wake_at = wake_at
 
@@ -96,12 +96,12 @@ class Claims:
 
     async def find_dead(self) -> None:
         """Find hosts that are gone, and take back their tasks."""
-        self._dead = await self._hosts.find_dead(monotonic=self._clock.monotonic())
-        await self._shared.expire(self._dead)
+        self.dead = await self._hosts.find_dead(monotonic=self._clock.monotonic())
+        await self._shared.expire(self.dead)
 
     async def claim_ready(self) -> int:
         """Claim runs without a living owner that this host can run. Returns how many."""
-        dead = self._dead
+        dead = self.dead
         total = 0
         while not self._status.closing:
             rows = await self._directory.claimable(

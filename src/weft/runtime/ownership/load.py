@@ -202,7 +202,18 @@ class Loader:
     async def read_mail(self, actor: Actor) -> None:
         """Copy the inbox of a run into its mailbox. If the inbox cannot be read, set the run aside."""
         try:
-            for mail in await self._log.inbox(actor.uid):
+            inbox: Sequence[Mail] | Corrupt = await self._log.inbox(actor.uid)
+        except Corrupt as error:
+            inbox = error
+        await self.take_mail(actor, inbox)
+
+    async def take_mail(self, actor: Actor, inbox: Sequence[Mail] | Corrupt) -> None:
+        """Put the inbox of a run into its mailbox. If the inbox is damaged, set the run aside."""
+        if isinstance(inbox, Corrupt):
+            await self._faults.set_aside(actor, inbox)
+            return
+        try:
+            for mail in inbox:
                 if actor.ready:
                     actor.post(posted_mail(mail))
         except Corrupt as error:

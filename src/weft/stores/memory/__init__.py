@@ -12,6 +12,7 @@ from weft.stores.memory.content import MemoryContent
 from weft.stores.memory.definitions import MemoryDefinitions
 from weft.stores.memory.directory import MemoryDirectory
 from weft.stores.memory.hosts import MemoryHosts
+from weft.stores.memory.inboxes import MemoryInboxes
 from weft.stores.memory.log import MemoryLog
 from weft.stores.memory.memos import MemoryMemos
 from weft.stores.memory.streams import MemoryStreams
@@ -32,6 +33,7 @@ class MemoryStore:
         self.content = content
         self.log = MemoryLog(content)
         self.directory = MemoryDirectory(content)
+        self.inboxes = MemoryInboxes(content, self.directory)
         self.hosts = MemoryHosts(content)
         self.blobs = MemoryBlobs(content)
         self.tasks = MemoryTasks(content)

@@ -56,14 +56,6 @@ class MemoryDirectory:
         runs = self._content.open.values()
         return {run.new.uid: run.epoch for run in runs if run.owner == host and run.fault is None}
 
-    async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        waiting = [
-            (next(iter(run.inbox.values())).at, run.new.uid)
-            for run in self._content.open.values()
-            if run.owner == host and run.inbox and run.fault is None
-        ]
-        return [uid for _, uid in sorted(waiting)[:limit]]
-
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
         wanted, gone = set(workflows), set(dead)
         times = [

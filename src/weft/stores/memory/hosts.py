@@ -66,7 +66,3 @@ class MemoryHosts:
     async def leave(self, host: HostId) -> None:
         self._content.hosts.pop(host, None)
         self._silent.forget(host)
-
-    async def has_changed(self) -> bool:
-        """Return True, because the store cannot tell which of several simulated processes asks."""
-        return True

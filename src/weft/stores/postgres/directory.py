@@ -47,11 +47,11 @@ _WITH_MAIL = (
     f"AND (r.seq > 0 OR r.wake_at IS NULL OR r.wake_at <= $4) AND {_WANTED} "
     "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
 )
-_REASONS = " UNION ALL ".join(
+REASONS = " UNION ALL ".join(
     f"({reason})" for reason in (_ORPHANED_IN_FLIGHT, _ORPHANED_DUE, _ORPHANED_WITH_MAIL, _DUE, _WITH_MAIL)
 )
 CLAIMABLE = (
-    f"SELECT * FROM (SELECT DISTINCT ON (uid) * FROM ({_REASONS}) "
+    f"SELECT * FROM (SELECT DISTINCT ON (uid) * FROM ({REASONS}) "
     "AS reasons ORDER BY uid, since) AS waiting ORDER BY since, created_at, uid LIMIT $5"
 )
 _NEXT_UNOWNED = (
@@ -68,9 +68,6 @@ NEXT_WAKE = (
     f"(SELECT due FROM unnest($3::text[]) AS d (host) CROSS JOIN LATERAL ({_NEXT_OF_OWNER}) AS one)) AS dues"
 )
 OWNED = "SELECT uid, epoch FROM runs WHERE owner = $1 AND fault IS NULL"
-OWNED_WITH_MAIL = (
-    "SELECT uid FROM runs WHERE mail_at IS NOT NULL AND owner = $1 AND fault IS NULL ORDER BY mail_at, uid LIMIT $2"
-)
 
 
 COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
@@ -114,7 +111,7 @@ class PostgresDirectory:
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
-        names, versions = _columns(workflows)
+        names, versions = workflow_columns(workflows)
         rows = await fetch(self._pool, CLAIMABLE, names, versions, list(dead), now, limit)
         return [run_row(row) for row in rows]
 
@@ -122,11 +119,8 @@ class PostgresDirectory:
         rows = await fetch(self._pool, OWNED, host)
         return {RunUid(uid): Epoch(epoch) for uid, epoch in rows}
 
-    async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        return [RunUid(uid) for (uid,) in await fetch(self._pool, OWNED_WITH_MAIL, host, limit)]
-
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
-        found = await fetch_value(self._pool, NEXT_WAKE, *_columns(workflows), list(dead))
+        found = await fetch_value(self._pool, NEXT_WAKE, *workflow_columns(workflows), list(dead))
         return None if found is None else Millis(found)
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
@@ -139,7 +133,8 @@ class PostgresDirectory:
         return None if row is None else run_row(row)
 
 
-def _columns(workflows: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+def workflow_columns(workflows: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Return the names and the versions, as two arrays of a statement."""
     return [name for name, _ in workflows], [version for _, version in workflows]
 
 

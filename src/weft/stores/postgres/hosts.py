@@ -200,9 +200,6 @@ class PostgresHosts:
         self._silent.forget(host)
         self._hints.send()
 
-    async def has_changed(self) -> bool:
-        return await self._hints.take_hint()
-
 
 class PostgresHeartbeatSender:
     """Sends the heartbeat of a host on its own connection."""

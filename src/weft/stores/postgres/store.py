@@ -17,6 +17,7 @@ from weft.stores.postgres.definitions import PostgresDefinitions
 from weft.stores.postgres.directory import PostgresDirectory
 from weft.stores.postgres.hints import Hints, without_flush
 from weft.stores.postgres.hosts import PostgresHosts
+from weft.stores.postgres.inboxes import PostgresInboxes
 from weft.stores.postgres.log import PostgresLog
 from weft.stores.postgres.memos import PostgresMemos
 from weft.stores.postgres.pool import Connection, Pool, close_session
@@ -34,6 +35,7 @@ class PostgresStore:
 
     log: PostgresLog
     directory: PostgresDirectory
+    inboxes: PostgresInboxes
     hosts: PostgresHosts
     blobs: PostgresBlobs | IndexedBlobs
     tasks: PostgresTasks
@@ -103,6 +105,7 @@ class PostgresStore:
 
         self.log = PostgresLog(writer, pool, hints)
         self.directory = PostgresDirectory(pool)
+        self.inboxes = PostgresInboxes(pool, self.directory, hints)
         self.hosts = PostgresHosts(host_connection, hints, limit, new_connection)
         content = self._content
         self.blobs = PostgresBlobs(pool) if content is None else IndexedBlobs(PostgresIndex(pool), content)

@@ -63,10 +63,6 @@ _NEXT_WAKE_OF_OWNER = (
     f"AND idle_until < {NEVER} AND {_WANTED} AND status <> 'held' ORDER BY idle_until LIMIT 1"
 )
 _OWNED = "SELECT uid, epoch FROM runs WHERE owner = ? AND fault IS NULL"
-_OWNED_WITH_MAIL = (
-    "SELECT uid FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner = ? AND fault IS NULL "
-    "ORDER BY mail_at, uid LIMIT ?"
-)
 
 
 _COUNTS = "SELECT status, count(*) FROM runs GROUP BY status"
@@ -111,10 +107,9 @@ class SqliteDirectory:
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
         values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": limit}
-        texts = _UNOWNED if not dead else (*_UNOWNED, *_ORPHANED)
 
         def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
-            return [row for text in texts for row in connection.execute(text, values)]
+            return [row for text in _reasons(dead) for row in connection.execute(text, values)]
 
         return _longest_waiting(await self._reader.read_in_thread(work), limit)
 
@@ -122,25 +117,35 @@ class SqliteDirectory:
         rows = await self._reader.read_in_thread(lambda connection: connection.execute(_OWNED, (host,)).fetchall())
         return {RunUid(str(uid)): Epoch(int(str(epoch))) for uid, epoch in rows}
 
-    async def with_mail(self, host: HostId, *, limit: int) -> Sequence[RunUid]:
-        return self._reader.read(
-            lambda connection: [uid for (uid,) in connection.execute(_OWNED_WITH_MAIL, (host, limit))]
-        )
-
     async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
-        values = {"workflows": _json(workflows)}
-
-        def work(connection: apsw.Connection) -> list[Any]:
-            rows = [connection.execute(_NEXT_WAKE, values).fetchone()]
-            rows += (connection.execute(_NEXT_WAKE_OF_OWNER, {**values, "owner": host}).fetchone() for host in dead)
-            return [row[0] for row in rows if row is not None]
-
-        return min(map(Millis, await self._reader.read_in_thread(work)), default=None)
+        return await self._reader.read_in_thread(lambda connection: read_next_wake(connection, workflows, dead))
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
         text, values = (_COUNTS, ()) if below is None else (_COUNTS_BELOW, (below, limit))
         rows = await self._reader.read_in_thread(lambda connection: connection.execute(text, values).fetchall())
         return {str(status): int(str(count)) for status, count in rows}
+
+
+def is_any_claimable(
+    connection: apsw.Connection, workflows: Sequence[tuple[str, str]], dead: Sequence[HostId], now: Millis
+) -> bool:
+    """Return whether there are runs that ``claimable`` would return."""
+    values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": 1}
+    return any(connection.execute(text, values).fetchone() is not None for text in _reasons(dead))
+
+
+def read_next_wake(
+    connection: apsw.Connection, workflows: Sequence[tuple[str, str]], dead: Sequence[HostId]
+) -> Millis | None:
+    """Return the earliest time at which a run without an owner, or of a dead host, becomes due."""
+    values = {"workflows": _json(workflows)}
+    rows = [connection.execute(_NEXT_WAKE, values).fetchone()]
+    rows += (connection.execute(_NEXT_WAKE_OF_OWNER, {**values, "owner": host}).fetchone() for host in dead)
+    return min((Millis(row[0]) for row in rows if row is not None), default=None)
+
+
+def _reasons(dead: Sequence[HostId]) -> tuple[str, ...]:
+    return _UNOWNED if not dead else (*_UNOWNED, *_ORPHANED)
 
 
 def _read_row(connection: apsw.Connection, column: str, value: str) -> RunRow | None:

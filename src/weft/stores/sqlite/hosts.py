@@ -47,7 +47,6 @@ class SqliteHosts:
         self._silent = SilentHosts()
         self._leases: dict[HostId, tuple[int, str]] = {}
         self._living: Sequence[HostId] = ()
-        self._version: int | None = None
 
     async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
         # Lock before the row is written, because a row without a lock means a dead host.
@@ -109,11 +108,6 @@ class SqliteHosts:
         self._silent.forget(host)
         self._leases.pop(host, None)
         self._locks.drop(host)
-
-    async def has_changed(self) -> bool:
-        version = await self._writer.read(lambda connection: int(connection.pragma("data_version")))
-        before, self._version = self._version, version
-        return version != before
 
     async def _remove_idle(self, idle: Mapping[HostId, int]) -> None:
         """Remove the rows and lock files of dead hosts that have nothing for others to take over."""

@@ -18,6 +18,7 @@ from weft.stores.sqlite.connection import connect, path_of, translate_errors
 from weft.stores.sqlite.definitions import SqliteDefinitions
 from weft.stores.sqlite.directory import SqliteDirectory
 from weft.stores.sqlite.hosts import SqliteHosts
+from weft.stores.sqlite.inboxes import SqliteInboxes
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.log import SqliteLog
 from weft.stores.sqlite.memos import SqliteMemos
@@ -36,6 +37,7 @@ class SqliteStore:
 
     log: SqliteLog
     directory: SqliteDirectory
+    inboxes: SqliteInboxes
     hosts: SqliteHosts
     blobs: SqliteBlobs
     tasks: SqliteTasks
@@ -89,6 +91,7 @@ class SqliteStore:
     def _bind(self, writer: Writer, reader: SqliteReader, locks: LockFiles) -> None:
         self.log = SqliteLog(writer, reader)
         self.directory = SqliteDirectory(reader)
+        self.inboxes = SqliteInboxes(writer, reader)
         self.hosts = SqliteHosts(writer, reader, locks)
         self.blobs = SqliteBlobs(writer, reader)
         self.tasks = SqliteTasks(writer, reader)
