@@ -125,7 +125,7 @@ async def host(url: str, folder: Path) -> None:
             async with app:
                 local = app.service.local
                 assert local is not None
-                print(local.id, flush=True)
+                print(local.host, flush=True)
                 await stopped.wait()
         except weft.StoreError as error:
             # The database is away while this host starts: as any service manager would, try again.

@@ -335,7 +335,7 @@ async def _taken_over(app: weft.App, run: str) -> int:
         handle = client.get(run)
         while True:
             row = await store.directory.find(handle.id)
-            if row is not None and row.owner == local.id:
+            if row is not None and row.owner == local.host:
                 break
             # A run that only waits is taken from a dead host when there is something for it.
             await handle.send("note", None)

@@ -70,7 +70,7 @@ class Counted:
         self.events = 0
         self.log_length = 0
         store: Any = WiredStore(desk.store.share(), self._carry)
-        self.service = RunService(store, desk.clock, desk.ids, desk.app.service.local if beside_the_engine else None)
+        self.service = RunService(store, desk.clock, desk.ids, desk.app.service if beside_the_engine else None)
 
     async def _carry(self, call: StoreCall) -> Any:
         found = call.apply()

@@ -37,7 +37,7 @@ def test_a_limit_on_a_queue_that_no_step_declares_holds_nobody_up(tmp_path: Path
         async with app:
             await app.service.store.tasks.limit("rare", QueueLimits(concurrency=1))
             assert app.service.local is not None
-            await app.service.local.claims._shared.refresh()
+            await app.service.local._claims._shared.refresh()
             handle = await app.start("painting", {"n": 1, "queue": "rare"})
             return str(await handle.result(timeout=60))
 

@@ -168,8 +168,8 @@ async def registered(url: str, document: dict[str, Any]) -> None:
 
 async def looked(app: weft.App) -> None:
     """One round of a host's duties."""
-    assert app.service.local is not None
-    await app.service.local.steps.refresh()
+    assert app.service.steps is not None
+    await app.service.steps.refresh()
 
 
 def test_a_host_plans_with_the_steps_of_its_store(tmp_path: Any) -> None:

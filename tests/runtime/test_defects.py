@@ -20,7 +20,7 @@ def test_a_run_that_cannot_be_decided_stops_and_no_other_does() -> None:
     async def hurt() -> None:
         local = app.service.local
         assert local is not None
-        actor = next(actor for actor in local.runs.actors.values() if actor.id == "hurt")
+        actor = next(actor for actor in local.all() if actor.id == "hurt")
         actor.machine._decide = {c.FireTimer: lambda *_: 1 // 0}  # type: ignore[attr-defined]
         actor.post(PendingCommand(c.FireTimer(EntryId(next(iter(actor.machine.state.timers))))))
 

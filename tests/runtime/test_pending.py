@@ -101,7 +101,7 @@ async def test_a_name_that_no_host_offers_stays_pending_and_explain_says_so(url:
         await client.start("nobody", {}, id="one")
         async with build(url) as app:
             assert await (await app.start("flow", {"n": 1})).result() == 2
-            await app.service.local.claims.scan()  # type: ignore[union-attr]
+            await app.service.local._claims.scan()  # type: ignore[union-attr]
         row = await seen(client, "one")
         assert row.status == "pending"
         told = await explain(client.service, row)
@@ -155,7 +155,7 @@ async def test_a_version_that_is_named_is_waited_for(url: str) -> None:
         run = await client.start("flow", {"n": 4}, id="new", version="3")
         async with build(url) as app:
             assert await run.result(timeout=20) == 8
-            await app.service.local.claims.scan()  # type: ignore[union-attr]
+            await app.service.local._claims.scan()  # type: ignore[union-attr]
         row = await seen(client, "old")
         assert (row.status, row.version) == ("pending", "2")
 

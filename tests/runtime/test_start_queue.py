@@ -34,7 +34,7 @@ def queues_of(start: Any) -> dict[str, str]:
 
     async def main() -> None:
         async with app:
-            worker = app.service.local.worker  # type: ignore[union-attr]
+            worker = app.service.work._worker  # type: ignore[union-attr]
             hand_out = worker.perform
 
             def seen(flight: Any) -> None:

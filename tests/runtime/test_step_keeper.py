@@ -49,13 +49,13 @@ def test_a_host_asks_the_servers_of_steps_and_notes_only_what_changes(tmp_path: 
                 "script": {"script": {"lua": "return {m = 1}"}, "gives": ["m"]},
             }})  # fmt: skip
             async with app:
-                local = app.service.local
-                assert local is not None
-                await local.steps.look(app.registered.planned()[:1])
-                await local.steps.look(app.registered.planned()[:1])
+                steps = app.service.steps
+                assert steps is not None
+                await steps.look(app.registered.planned()[:1])
+                await steps.look(app.registered.planned()[:1])
                 state["status"] = 503
-                await local.steps.look([step for step in app.registered.planned() if can_be_checked(step)])
-                catalogue = StoredCatalogue(local.store.definitions, local.clock)
+                await steps.look([step for step in app.registered.planned() if can_be_checked(step)])
+                catalogue = StoredCatalogue(app.service.store.definitions, app.service.clock)
                 health = (await catalogue.catalogue()).health
                 assert health["count"].status == "unhealthy"
                 assert "503" in health["count"].error
@@ -79,11 +79,11 @@ def test_a_round_belongs_to_the_duties_of_a_host(tmp_path: Any) -> None:
         app = weft.App(f"sqlite:///{tmp_path}/weft.db")
         app.steps({"steps": {"script": {"script": {"lua": "return 1"}, "gives": ["result"]}}})
         async with app:
-            local = app.service.local
-            assert local is not None
-            await local.steps.begin_round()
-            await asyncio.gather(*local.background._tasks)
-            assert local.steps.stored._known.health == {"script": Checkup("healthy")}
+            steps = app.service.steps
+            assert steps is not None
+            await steps.begin_round()
+            await asyncio.gather(*steps._background._tasks)
+            assert steps.stored._known.health == {"script": Checkup("healthy")}
 
     asyncio.run(scenario())
 
@@ -92,11 +92,11 @@ def test_a_script_is_healthy_as_soon_as_it_is_registered(tmp_path: Any) -> None:
     async def scenario() -> None:
         app = weft.App(f"sqlite:///{tmp_path}/weft.db")
         async with app:
-            local = app.service.local
-            assert local is not None
+            steps = app.service.steps
+            assert steps is not None
             document = {"steps": {"s": {"script": {"lua": "return 1"}}, "h": {"http": "https://a.example"}}}
-            await local.steps.stored.register(load_steps(document, GOAL_LANGUAGES))
-            assert (await local.steps.stored.catalogue()).health == {"s": Checkup("healthy")}
+            await steps.stored.register(load_steps(document, GOAL_LANGUAGES))
+            assert (await steps.stored.catalogue()).health == {"s": Checkup("healthy")}
 
     asyncio.run(scenario())
 
@@ -129,12 +129,12 @@ def test_what_runs_others_is_as_healthy_as_they_are(tmp_path: Any, monkeypatch: 
             }})  # fmt: skip
             app.graph({"name": "drawing", "nodes": {"a": {"step": "other", "next": "b"}, "b": {"goal": ["outer"]}}})
             async with app:
-                local = app.service.local
-                assert local is not None
+                steps = app.service.steps
+                assert steps is not None
                 for well in (True, False):
                     state["status"] = 200 if well else 503
-                    await local.steps.look([step for step in app.registered.planned() if can_be_checked(step)])
-                    health = (await local.steps.stored.catalogue()).health
+                    await steps.look([step for step in app.registered.planned() if can_be_checked(step)])
+                    health = (await steps.stored.catalogue()).health
                     expected = "healthy" if well else "unhealthy"
                     for step in ("count", "inner", "outer", "drawn"):
                         assert health[step].status == expected, step

@@ -106,8 +106,8 @@ def played(call: Any, stream: str = "tokens") -> tuple[Any, list[Chunk]]:
         async with app:
             handle = await app.start(call)
             result = await handle.result(timeout=120)
-            assert app.service.local is not None
-            await app.service.local.streams.flush()
+            assert app.service.streams is not None
+            await app.service.streams.flush()
             return result, await chunks(handle.id, stream)
 
     return asyncio.run(play())
@@ -202,8 +202,8 @@ def test_a_workflow_that_is_read_back_writes_nothing_twice(tmp_path: Path) -> No
             handle = app.get("p")
             await handle.send("go", "on")
             assert await handle.result(timeout=120) == "on"
-            assert app.service.local is not None
-            await app.service.local.streams.flush()
+            assert app.service.streams is not None
+            await app.service.streams.flush()
             return await chunks("p")
 
     app.url = url

@@ -64,9 +64,9 @@ def test_a_heartbeat_from_a_thread_moves_the_timeout() -> None:
     async def scene() -> Any:
         run = await app.start(flow())
         await asyncio.to_thread(begun.wait)
-        local = app.service.local
-        assert local is not None
-        ((flight,),) = (flights.values() for flights in local.worker.flights.values())
+        work = app.service.work
+        assert work is not None
+        ((flight,),) = (flights.values() for flights in work._worker.flights.values())
         assert flight.timer is not None
         before = flight.timer.when()
         looked.set()

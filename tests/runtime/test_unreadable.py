@@ -66,7 +66,7 @@ async def marked(app: weft.App, run: str) -> None:
     """Wait until the host has found that a run cannot be read."""
     async with asyncio.timeout(60):
         while (await app.service.row(run)).fault is None:  # type: ignore[arg-type]
-            app.service.local.wakeups.wake("runs")  # type: ignore[union-attr]
+            app.service.wake()
             await asyncio.sleep(0.01)
 
 

@@ -396,7 +396,7 @@ def telling(server: Server, receiver: Receiver) -> None:
     async def begin() -> None:
         services = server.api.services
         services.notifier = Notifier(lambda: services.runs, receiver.telling)
-        services.notifier.attach(services.local())
+        services.notifier.attach(services.hosting())
 
     server.inside(begin())
 

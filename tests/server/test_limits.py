@@ -253,9 +253,9 @@ def test_new_runs_are_turned_away_while_the_backlog_is_old() -> None:
         await hold()
 
     with serving(app, limits=RequestLimits(backlog_seconds=0.05)) as server:
-        local = app.service.local
-        assert local is not None
-        local.worker._free = 1
+        work = app.service.work
+        assert work is not None
+        work._worker._free = 1
         server.start("holding", "first")
         server.start("holding", "second")
         server.until("second", "task_scheduled")

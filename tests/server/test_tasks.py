@@ -250,6 +250,6 @@ def test_the_hosts_of_a_run_cannot_be_named_as_claims(server: Server) -> None:
     """Only what was claimed over HTTP can be answered over HTTP."""
     local = server.app.service.local
     assert local is not None
-    answer = server.post(f"{API}/tasks/{Ticket(local.id, 'u', 1, 1, 1)}/complete", {"output": 1})
+    answer = server.post(f"{API}/tasks/{Ticket(local.host, 'u', 1, 1, 1)}/complete", {"output": 1})
 
     assert answer.code == "run.not_found"

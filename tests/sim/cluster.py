@@ -26,7 +26,7 @@ from weft.core.ids import RunId, RunUid
 from weft.errors import RunCancelled, RunFailed, StoreError, Unavailable, WeftError
 from weft.observe.dead_letters import all_dead_letters
 from weft.ports.boundary import ProcessDied, set_hook
-from weft.runtime.local import LocalHost
+from weft.runtime.local import LocalRuns
 from weft.runtime.requests import send_request
 from weft.runtime.service import RunService
 from weft.steps.codec import Codec
@@ -274,11 +274,11 @@ class Cluster:
         started = await service.create(start, chosen=True, delay_ms=PUT_OFF_MS)
         if started.created and service.local is not None:
             self.ledger.reached["begun before its time"] += 1
-            service.local.background.spawn(self._take_new(service.local, started.uid), may_fail=True)
+            service.local.spawn(self._take_new(service.local, started.uid))
 
-    async def _take_new(self, local: LocalHost, uid: RunUid) -> None:
+    async def _take_new(self, local: LocalRuns, uid: RunUid) -> None:
         await asyncio.sleep(random.Random(f"calm-{uid}").uniform(0, 6))
-        await local.claims.claim_new([uid])
+        await local.claim_new([uid])
 
     async def _message(self, run_id: str, name: str, token: str) -> None:
         self.named[token] = name

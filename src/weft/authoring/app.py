@@ -198,7 +198,7 @@ class App(Registrar):
             if self._executor is not None:
                 self._executor.close()
             self._signals.close()
-        failure = service.local.status.failure if service.local is not None else None
+        failure = service.status.failure
         if failure is not None:
             raise WeftError(
                 f"The engine stopped: {type(failure).__name__}: {failure}.",
@@ -272,16 +272,16 @@ class App(Registrar):
     async def _run(self, invocation: Invocation, run_id: str | None, notices: Notices) -> Any:
         self._steps_held = True  # until it is said which run continues: steps may print, too
         async with self:
-            local = self.service.local
-            assert local is not None, "the app is hosted here"
+            service = self.service
             started = await self.launch(invocation, run_id)
             try:
-                await notices.begin(self.service, local, started.id, created=started.created)
-                local.worker.release()
-                await notices.until_over(self.service, local, started.uid)
+                await notices.begin(service, started.id, created=started.created)
+                assert service.work is not None, "the app is hosted here"
+                service.work.release_steps()
+                await notices.until_over(service, started.uid)
                 return await self._run_of(started, invocation).result()
             except asyncio.CancelledError:
-                await notices.stop(self.service, local, started.id, self._host.aclose)
+                await notices.stop(service, started.id, self._host.aclose)
                 raise
 
     @overload

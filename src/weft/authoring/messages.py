@@ -145,10 +145,7 @@ async def send(service: RunService, sender: str, to: str, message: tuple[str, An
     key = task().key
     try:
         command = c.DeliverMessage(key, name, Raw(raw), sender)
-        if service.local is None:
-            await service.tell(target, command, key=key)
-        else:
-            await service.local.retry_until_available(lambda: service.tell(target, command, key=key))
+        await service.retry_until_available(lambda: service.tell(target, command, key=key))
     except (NotFound, RunFinished) as error:
         return Refusal(error.code, error.message, error.hint)
     return None

@@ -20,7 +20,6 @@ from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.observe.sentences import hold_hint
 from weft.ports.store import RunRow
 from weft.runtime.finished import ago
-from weft.runtime.local import LocalHost
 from weft.runtime.service import RunService
 
 _UNNAMED = "You gave it no id, so running this again starts a new run beside it. Pass id= to app.run."
@@ -38,7 +37,7 @@ class Notices:
     def say(self, text: str) -> None:
         print(f"weft: {escape_line(text)}", file=sys.stderr, flush=True)  # noqa: T201 - for the user at the terminal
 
-    async def begin(self, service: RunService, local: LocalHost, run_id: str, *, created: bool) -> None:
+    async def begin(self, service: RunService, run_id: str, *, created: bool) -> None:
         """Say that the run was started earlier, and what is not repeated. Prints nothing for a new run."""
         if created:
             return
@@ -49,9 +48,12 @@ class Notices:
             return
         if row.status == "held" and not await service.store.log.inbox(row.uid):
             return  # ``until_over`` raises the reason why the run is held
-        taken_up = await service.take_up(row) is not None
-        state = local.runs.state_of(row.uid) or await service.reader.state(row)
-        if not taken_up and row.owner is not None and row.owner != local.id:
+        assert service.local is not None
+        assert service.work is not None
+        actor = await service.take_up(row)
+        live = actor.machine.state if actor is not None and actor.ready else None
+        state = live or await service.reader.state(row)
+        if actor is None and row.owner is not None and row.owner != service.local.host:
             self.say(f"{run_id} runs in another process ({_steps(state)} recorded); waiting for its result")
             return
         if not row.seq:
@@ -59,20 +61,21 @@ class Notices:
             due = f"starts at {_moment(row.wake_at)}" if later else "begins now"
             self.say(f"{run_id} was started earlier and is pending; it {due}")
             return
-        again = local.loader.performed_again(row.uid)
+        again = service.work.performed_again(row.uid)
         note = f"; {', '.join(again)} had no result, so it is performed again" if again else ""
         if row.status == "paused":
             note += f"; it is paused: weft resume {run_id}"
         self.say(f"{run_id} goes on: {_steps(state)} recorded, not repeated{note}")
 
-    async def until_over(self, service: RunService, local: LocalHost, uid: RunUid) -> None:
+    async def until_over(self, service: RunService, uid: RunUid) -> None:
         """Wait for the end of the run. If the run is held for a person, raise the reason."""
         stopped = asyncio.Event()
-        unwatch = local.commits.watch(
+        assert service.local is not None
+        unwatch = service.commits.watch(
             lambda changed, _, status: stopped.set() if changed == uid and status == "held" else None
         )
         try:
-            ended = asyncio.ensure_future(local.runs.wait_for_end(uid))
+            ended = asyncio.ensure_future(service.local.wait_for_end(uid))
             held = asyncio.ensure_future(stopped.wait())
             row = await service.store.directory.row(uid)
             if row is not None and row.status == "held" and not await service.store.log.inbox(uid):
@@ -107,13 +110,11 @@ class Notices:
                 self.say(f"{state.run_id} stopped for you. {hint}")
             _raise(state.held)
 
-    async def stop(
-        self, service: RunService, local: LocalHost, run_id: str, stop_host: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def stop(self, service: RunService, run_id: str, stop_host: Callable[[], Awaitable[None]]) -> None:
         """Stop after Ctrl-C: running steps may finish, and no new ones start. Then say where the run stands."""
         row = await service.row(RunId(run_id))
         self._last = await self._standing(service, row)
-        if local.worker.is_busy(row.uid):
+        if service.work is not None and service.work.is_busy(row.uid):
             self.say("stopping when the running step has ended. Press Ctrl-C again to stop at once.")
         await stop_host()
         self._last = await self._standing(service, await service.row(RunId(run_id)))

@@ -19,7 +19,6 @@ from weft.observe.explain import explain
 from weft.observe.progress import progress_of
 from weft.observe.sentences import wait_sentence
 from weft.observe.waits import waits_of
-from weft.runtime.local import LocalHost
 from weft.runtime.service import RunService
 
 PATIENCE_SECONDS = 0.5
@@ -33,51 +32,51 @@ PARTS_MAX = 3
 class LiveNotices(Notices):
     """The notices of ``app.run``, and how far the run is."""
 
-    async def until_over(self, service: RunService, local: LocalHost, uid: RunUid) -> None:
+    async def until_over(self, service: RunService, uid: RunUid) -> None:
         """Wait for the end and show meanwhile what the run does."""
-        showing = asyncio.get_running_loop().create_task(self._show(service, local, uid))
+        showing = asyncio.get_running_loop().create_task(self._show(service, uid))
         try:
-            await super().until_over(service, local, uid)
+            await super().until_over(service, uid)
         finally:
             showing.cancel()
             await asyncio.gather(showing, return_exceptions=True)
 
-    async def _show(self, service: RunService, local: LocalHost, uid: RunUid) -> None:
+    async def _show(self, service: RunService, uid: RunUid) -> None:
         await asyncio.sleep(PATIENCE_SECONDS)
         if sys.stderr.isatty():
-            await _draw(service, local, uid)
+            await _draw(service, uid)
         else:
-            await self._say_lines(service, local, uid)
+            await self._say_lines(service, uid)
 
-    async def _say_lines(self, service: RunService, local: LocalHost, uid: RunUid) -> None:
+    async def _say_lines(self, service: RunService, uid: RunUid) -> None:
         before = ""
         while True:
             await asyncio.sleep(LINE_SECONDS)
-            now = await _line(service, local, uid)
+            now = await _line(service, uid)
             if now and now != before:
                 self.say(now)
             before = now
 
 
-async def _draw(service: RunService, local: LocalHost, uid: RunUid) -> None:
+async def _draw(service: RunService, uid: RunUid) -> None:
     console = Console(stderr=True, highlight=False)
     spinner = Spinner("dots")
     # What steps print stays above the line, unless stdout goes to a file.
     with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
         while True:
-            text = SafeText(await _line(service, local, uid) or "waiting")
+            text = SafeText(await _line(service, uid) or "waiting")
             text.truncate(console.width - SPINNER_WIDTH, overflow="ellipsis")
             spinner.update(text=text)
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _line(service: RunService, local: LocalHost, uid: RunUid) -> str:
-    actor = local.runs.actors.get(uid)
+async def _line(service: RunService, uid: RunUid) -> str:
+    actor = service.local.find(uid) if service.local is not None else None
     if actor is None:
         # The run is not in this process: ask the store.
         row = await service.store.directory.row(uid)
         return f"{row.id} {row.status}: {(await explain(service, row)).summary}" if row is not None else ""
-    what = summary(actor.machine, local.clock.now_ms())
+    what = summary(actor.machine, service.clock.now_ms())
     status = actor.machine.state.status.replace("_", " ")
     return f"{actor.id} {status}: {what}" if what else f"{actor.id} {status}"
 

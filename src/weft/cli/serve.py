@@ -238,7 +238,7 @@ async def _serve(
         address, port = bound.getsockname()[:2]
         shown = f"[{address}]" if ":" in address else address
         notice = OPEN_NOTICE if await api.services.is_open() else CLOSED_NOTICE
-        api.services.local()
+        api.services.hosting()
         ready(f"serving http://{shown}:{port} on {app.service.store.url}", notice)
         await Listener(api, drain_seconds=DRAIN_SECONDS).run(bound)
         stopping()

@@ -55,7 +55,7 @@ async def examine(service: RunService, row: RunRow) -> tuple[Machine | None, Run
 
 def in_memory(service: RunService, row: RunRow) -> Machine | None:
     """Return the live machine of a run; None if it is not here, is no longer ours, or has uncommitted events."""
-    actor = service.local.runs.actors.get(row.uid) if service.local is not None else None
+    actor = service.local.find(row.uid) if service.local is not None else None
     if actor is None or not actor.ready or actor.epoch != row.epoch:
         return None
     is_committed = row.seq <= actor.committed_seq == actor.machine.state.seq

@@ -57,6 +57,9 @@ TURNS_MAX = 200
 """How many runs take their turn in one round."""
 _Waiting = tuple[NewRun, "asyncio.Future[Outcome]"]
 
+Measured = Callable[[Sequence[Draft], float], None]
+"""Takes the drafts of a commit, and its duration in seconds."""
+
 
 class CommittingRun(Protocol):
     """A run that has something to commit."""
@@ -110,7 +113,7 @@ class GroupWriter:
         """A commit that has to wait, and its rest if it began in a callback: the writer's task finishes it."""
         self._solo = 0
         self._loop = BackgroundLoop("committing", self._run, failed)
-        self.measured: Callable[[Sequence[Draft], float], None] | None = None
+        self.measured: Measured | None = None
         """Called after every commit with its contents and its duration in seconds."""
         self._complaints = complaints or Complaints()
         self.answered_at = 0.0

@@ -36,7 +36,7 @@ from weft.runtime.duties.tasks import TasksDuty
 from weft.runtime.effects import Dispatcher
 from weft.runtime.fetch import Fetcher
 from weft.runtime.library import Library
-from weft.runtime.local import LocalHost
+from weft.runtime.local import LocalRuns, LocalWork
 from weft.runtime.memo_lookup import MemoLookup
 from weft.runtime.ownership.begin import RunStarter
 from weft.runtime.ownership.claim import Claims
@@ -157,32 +157,35 @@ class Host:
         self.fetcher = Fetcher(self.values, given.executor, self.background, self.runs, self.faults.set_aside)
         self.ports = self._run_ports()
         self.starter = RunStarter(self.runs, self.ports, self._new_machine)
-        service.local = self._local()
+        service.status, service.commits = self.status, self.commits
+        service.local, service.work = self._local_runs(), self._local_work()
+        service.steps, service.streams = self.steps, self.streams
+        service.retry_until_available = self.retry_until_available
 
-    def _local(self) -> LocalHost:
-        return LocalHost(
-            id=self.id,
-            store=self.store,
-            clock=self.clock,
-            ids=self.ids,
-            settings=self.settings,
-            executor=self._executor,
-            status=self.status,
+    def _local_runs(self) -> LocalRuns:
+        return LocalRuns(
+            self.id,
+            self.runs,
             catalogue=self.catalogue,
-            library=self.library,
-            steps=self.steps,
-            runs=self.runs,
+            publish=self.library.publish,
+            status=self.status,
             starter=self.starter,
             delivery=self.delivery,
             claims=self.claims,
-            loader=self.loader,
-            worker=self.worker,
-            commits=self.commits,
-            committer=self.committer,
-            streams=self.streams,
-            wakeups=self.wakeups,
             background=self.background,
-            retry_until_available=self.retry_until_available,
+        )
+
+    def _local_work(self) -> LocalWork:
+        return LocalWork(
+            self.runs,
+            self.worker,
+            self.committer,
+            self.wakeups,
+            claims=self.claims,
+            catalogue=self.catalogue,
+            directory=self.store.directory,
+            clock=self.clock,
+            performed_again=self.loader.performed_again,
         )
 
     def _library(self) -> Library:

@@ -1,56 +1,191 @@
-"""The host of this process, as the service, the server and the command line see it."""
+"""The host of this process, as the service, the server and the command line see it: its runs, and its work.
+
+Both do what they are asked and show none of the parts behind them. Nothing here starts or stops a host.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any
 
-from weft.core.ids import HostId
-from weft.ports.clock import Clock, Ids
-from weft.ports.store import Store
+from weft.core import commands as c
+from weft.core.ids import HostId, Millis, RunId, RunUid
+from weft.errors import StoreError
+from weft.ports.clock import Clock
+from weft.ports.store import Directory, RunRow
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import HostCatalogue
-from weft.runtime.commit import GroupWriter
-from weft.runtime.commit_feed import CommitFeed
+from weft.runtime.commit import GroupWriter, Measured
 from weft.runtime.delivery import CommandDelivery
-from weft.runtime.duties.scheduler import Wakeups
-from weft.runtime.library import Library
+from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
 from weft.runtime.ownership.begin import RunStarter
 from weft.runtime.ownership.claim import Claims
-from weft.runtime.ownership.load import Loader
-from weft.runtime.retries import RetryUntilAvailable
-from weft.runtime.runs import RunTable
-from weft.runtime.settings import Settings
+from weft.runtime.run.actor import Actor
+from weft.runtime.run.draft import PendingCommand
+from weft.runtime.runs import Ending, RunTable
 from weft.runtime.status import HostStatus
-from weft.runtime.step_keeper import StepKeeper
-from weft.runtime.streams import StreamWriter
+from weft.runtime.worker.flight import Flight
 from weft.runtime.worker.step_worker import StepWorker
-from weft.steps.base import Executor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LocalHost:
-    """Parts of a running host. Nothing here starts or stops them."""
+class LocalRuns:
+    """The runs that this process hosts."""
 
-    id: HostId
-    store: Store
-    clock: Clock
-    ids: Ids
-    settings: Settings
-    executor: Executor
-    status: HostStatus
-    catalogue: HostCatalogue
-    library: Library
-    steps: StepKeeper
+    def __init__(
+        self,
+        host: HostId,
+        runs: RunTable,
+        *,
+        catalogue: HostCatalogue,
+        publish: Callable[[], Awaitable[None]],
+        status: HostStatus,
+        starter: RunStarter,
+        delivery: CommandDelivery,
+        claims: Claims,
+        background: BackgroundTasks,
+    ) -> None:
+        self.host = host
+        self.catalogue = catalogue
+        """The workflows and steps of this host."""
+        self.publish = publish
+        """Store the graphs of this host that are not stored yet."""
+        self._runs = runs
+        self._status = status
+        self._starter = starter
+        self._delivery = delivery
+        self._claims = claims
+        self._background = background
+        self._claiming: dict[RunUid, asyncio.Task[Any]] = {}
 
-    runs: RunTable
-    starter: RunStarter
-    delivery: CommandDelivery
-    claims: Claims
-    loader: Loader
-    worker: StepWorker
-    commits: CommitFeed
-    committer: GroupWriter
-    streams: StreamWriter
-    wakeups: Wakeups
-    background: BackgroundTasks
-    retry_until_available: RetryUntilAvailable
+    def find(self, uid: RunUid) -> Actor | None:
+        """Return the run with this uid if it is in memory here."""
+        return self._runs.actors.get(uid)
+
+    def named(self, run_id: RunId) -> Actor | None:
+        """Return the run with this id if it is in memory here."""
+        return self._runs.by_id.get(run_id)
+
+    def all(self) -> list[Actor]:
+        """Return all runs in memory here."""
+        return list(self._runs.actors.values())
+
+    async def begin(self, start: c.StartRun) -> RunUid | None:
+        """Create a run here. Returns None, and does nothing, if there is no room. Raises IdTaken."""
+        if not self._status.running or self._runs.is_full():
+            return None
+        return await self._starter.begin(start)
+
+    async def tell(self, actor: Actor, posted: PendingCommand) -> None:
+        """Give a command to a run in memory. Returns when its decision is durable. Raises the refusal."""
+        await self._delivery.tell(actor, posted)
+
+    def can_claim(self, row: RunRow) -> bool:
+        """Return whether this host can run the workflow of a run."""
+        return self._status.running and (row.workflow, row.version) in self.catalogue.programs()
+
+    async def claim(self, row: RunRow) -> None:
+        """Claim and load a run. A claimed run is loaded completely, even if the caller is cancelled."""
+        task = self._claiming.get(row.uid)
+        if task is None:
+            task = self._claiming[row.uid] = self._background.spawn(self._claims.claim([row]), may_fail=True)
+            task.add_done_callback(lambda _: self._claiming.pop(row.uid, None))
+        await asyncio.shield(task)
+
+    async def claim_new(self, uids: Sequence[RunUid]) -> None:
+        """Begin delayed runs before their time, unless another host has claimed them or there is no room."""
+        await self._claims.claim_new(uids)
+
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine in the background while this host runs. It may fail."""
+        self._background.spawn(work, may_fail=True)
+
+    async def wait_for_end(self, uid: RunUid, *, timeout: float | None = None) -> Ending | None:
+        """Wait until a run has ended, on any host. Returns how it ended if it ended here. Raises TimeoutError."""
+        return await self._runs.wait_for_end(uid, timeout=timeout)
+
+
+class LocalWork:
+    """What this host performs and writes, and how much of it waits."""
+
+    def __init__(
+        self,
+        runs: RunTable,
+        worker: StepWorker,
+        writer: GroupWriter,
+        wakeups: Wakeups,
+        *,
+        claims: Claims,
+        catalogue: HostCatalogue,
+        directory: Directory,
+        clock: Clock,
+        performed_again: Callable[[RunUid], list[str]],
+    ) -> None:
+        self._wakeups = wakeups
+        self.performed_again = performed_again
+        """Return the calls of a run that had no result when it was loaded."""
+        self._runs = runs
+        self._worker = worker
+        self._writer = writer
+        self._claims = claims
+        self._catalogue = catalogue
+        self._directory = directory
+        self._clock = clock
+
+    def wake(self) -> None:
+        """Look for mail and for runs to claim now, because this process wrote some."""
+        self._wakeups.wake(MAIL, RUNS)
+
+    def on_created(self, wake_at: Millis | None) -> None:
+        """Claim a run that was just created in the store: now, or at this time."""
+        if wake_at is None:
+            self.wake()
+        else:
+            self._claims.note_wake(wake_at)
+
+    def trouble(self) -> StoreError | None:
+        """Return why nothing can be written now."""
+        return self._writer.trouble()
+
+    def answered_at(self) -> float:
+        """Return when the store last answered a write, by the loop's clock."""
+        return self._writer.answered_at
+
+    def measure_commits(self, measured: Measured) -> None:
+        """Call back after every commit, with its drafts and its duration in seconds."""
+        self._writer.measured = measured
+
+    def is_busy(self, uid: RunUid) -> bool:
+        """Return whether a step of this run is performed here."""
+        return self._worker.is_busy(uid)
+
+    def release_steps(self) -> None:
+        """Perform the steps that were held when the host started."""
+        self._worker.release()
+
+    def in_flight(self) -> int:
+        """Return how many attempts are dispatched here."""
+        return sum(len(flights) for flights in self._worker.flights.values())
+
+    async def backlog_ms(self) -> int:
+        """Return the age of the oldest work that waits for a slot or for memory."""
+        return max(self._slot_wait_ms(), await self._memory_wait_ms())
+
+    def _slot_wait_ms(self) -> int:
+        flight = self._worker.next_queued()
+        return max(0, self._clock.now_ms() - self._since(flight)) if flight is not None else 0
+
+    def _since(self, flight: Flight) -> int:
+        state = self._runs.state_of(RunUid(flight.uid))
+        task = state.tasks.get(flight.effect.task) if state is not None else None
+        return max(task.since, task.due) if task is not None else self._clock.now_ms()
+
+    async def _memory_wait_ms(self) -> int:
+        if not self._claims.backlog and not self._runs.is_full():
+            return 0
+        now = self._clock.now_ms()
+        rows = await self._directory.claimable(self._catalogue.programs(), dead=(), now=now, limit=1)
+        if not rows:
+            return 0
+        since = rows[0].wake_at or (rows[0].updated_at if rows[0].seq else rows[0].created_at)
+        return max(0, now - since)

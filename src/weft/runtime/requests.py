@@ -7,7 +7,6 @@ request, even after the run has ended.
 from __future__ import annotations
 
 import asyncio
-from contextlib import nullcontext
 from hashlib import blake2b
 
 from msgspec import Raw
@@ -50,9 +49,8 @@ async def answer_of(service: RunService, run_id: RunId, request: str, *, timeout
 
 
 async def _awaited(service: RunService, row: RunRow, request: str) -> bytes:
-    local = service.local
     pause = POLL_SECONDS_FIRST
-    with local.commits.of(row.uid) if local is not None else nullcontext(asyncio.Event()) as changed:
+    with service.commits.of(row.uid) as changed:
         while True:
             changed.clear()
             now = await service.store.directory.row(row.uid)

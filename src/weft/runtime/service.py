@@ -7,7 +7,7 @@ another host owns the run, the command is sent as mail. Either way the command i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import msgspec
@@ -49,17 +49,21 @@ from weft.ports.store import (
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
-from weft.runtime.duties.scheduler import MAIL, RUNS
+from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.finished import finished
-from weft.runtime.local import LocalHost
+from weft.runtime.local import LocalRuns, LocalWork
 from weft.runtime.orders import StartOrder, start_of
 from weft.runtime.patience import Patience
 from weft.runtime.programs import AnyProgram, input_differences, is_published, keep_definition, needs_definition
 from weft.runtime.reader import RunReader, goals_in
+from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
+from weft.runtime.status import HostStatus
+from weft.runtime.step_keeper import StepKeeper
+from weft.runtime.streams import StreamWriter
 from weft.runtime.unowned import UnownedRuns, decide_retry
 from weft.runtime.values import ValueStore
 from weft.runtime.words import read_alike
@@ -86,18 +90,27 @@ class StartResult(msgspec.Struct, frozen=True):
 class RunService:
     """Starts runs, gives them commands, and answers questions about them."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, local: LocalHost | None = None) -> None:
+    def __init__(self, store: Store, clock: Clock, ids: Ids, beside: RunService | None = None) -> None:
+        """``beside``: a service whose host this one uses, too."""
         self.store = store
         self.clock = StoreClock(clock, store)
         self.ids = ids
-        self.local = local
-        """The host of this process, once there is one."""
+        self.status: HostStatus = beside.status if beside is not None else HostStatus()
+        """The status of the host of this process; not running without one."""
+        self.commits: CommitFeed = beside.commits if beside is not None else CommitFeed()
+        """The commits of the host of this process."""
+        self.local: LocalRuns | None = beside.local if beside is not None else None
+        """The runs of the host of this process, once there is one; so are the others."""
+        self.work: LocalWork | None = beside.work if beside is not None else None
+        self.steps: StepKeeper | None = beside.steps if beside is not None else None
+        self.streams: StreamWriter | None = beside.streams if beside is not None else None
+        self.retry_until_available: RetryUntilAvailable = beside.retry_until_available if beside is not None else _once
+        """Repeat a call to the store until it answers; without a host, try once."""
         self._creator = RunCreator(store.log)
         self.values = ValueStore(put=self._put_blob, get=store.blobs.get)
         self._patience = Patience(self._answered_at)
         self._told_at = 0.0
         """When a command was last written here, by the loop's clock."""
-        self._claiming: dict[RunUid, asyncio.Task[Any]] = {}
         self.reader = RunReader(store, self._program)
         self._unowned = UnownedRuns(store, self.clock, ids, self.reader, self.tell)
 
@@ -127,7 +140,7 @@ class RunService:
             return await start_of(order, local.catalogue, definitions, self.ids)
         except (UnknownStep, BadPlan):
             # What was registered in the store meanwhile may be what is missing.
-            if not order.goals or not await local.steps.refresh():
+            if not order.goals or self.steps is None or not await self.steps.refresh():
                 raise
         return await start_of(order, local.catalogue, definitions, self.ids)
 
@@ -150,24 +163,25 @@ class RunService:
 
         Raises Unavailable or Full: at once if the store does not accept writes, else when it has not answered for long.
         """
-        trouble = self._trouble()
+        trouble = self.trouble()
         if trouble is not None:
             work.close()
             raise trouble
         try:
             return await self._patience.wait_for(work)
         except TimeoutError:
-            trouble = self._trouble() or Unavailable("")
+            trouble = self.trouble() or Unavailable("")
             raise type(trouble)(
                 f"The store does not answer: {unknown}.", hint=hint, code=trouble.code, run_id=run_id
             ) from None
 
-    def _trouble(self) -> StoreError | None:
-        return self.local.committer.trouble() if self.local is not None else None
+    def trouble(self) -> StoreError | None:
+        """Return why nothing can be written now, as far as the host of this process knows."""
+        return self.work.trouble() if self.work is not None else None
 
     def _answered_at(self) -> float:
         there = max(self._creator.answered_at, self._told_at)
-        return there if self.local is None else max(there, self.local.committer.answered_at)
+        return there if self.work is None else max(there, self.work.answered_at())
 
     async def _put_blob(self, raw: bytes) -> str:
         return await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
@@ -185,7 +199,7 @@ class RunService:
         if kept is not raw:
             start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
         if self.local is not None and is_published(start.style):
-            await self.local.library.publish()
+            await self.local.publish()
         if chosen:
             # Looked up first: a run that begins here runs the user's code before the store can refuse its id.
             found = await self._row_or_none(RunId(start.run_id))
@@ -203,8 +217,9 @@ class RunService:
 
     async def _make(self, start: c.StartRun, delay_ms: int) -> StartResult:
         run_id = RunId(start.run_id)
-        if self.local is not None and self.local.status.running and not delay_ms and not self.local.runs.is_full():
-            return StartResult(await self.local.starter.begin(start), run_id, created=True)
+        begun = await self.local.begin(start) if self.local is not None and not delay_ms else None
+        if begun is not None:
+            return StartResult(begun, run_id, created=True)
         uid = RunUid(self.ids.new())
         now = self.clock.now_ms()
         new = NewRun(
@@ -220,9 +235,8 @@ class RunService:
         )
         if await self._creator.create(new) is Outcome.ID_TAKEN:
             raise IdTaken(f"{run_id} exists already.", run_id=run_id)
-        if self.local is not None and delay_ms < self.local.settings.scan_seconds * 1000:
-            # A delayed run is found by a later poll.
-            self.local.wakeups.wake(MAIL, RUNS)
+        if self.work is not None:
+            self.work.on_created(new.wake_at)
         return StartResult(uid, run_id, created=True)
 
     async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartResult:
@@ -271,7 +285,7 @@ class RunService:
         actor = await self._actor(row, command)
         if actor is not None and self.local is not None:
             try:
-                await self.local.delivery.tell(actor, PendingCommand(command, key=token))
+                await self.local.tell(actor, PendingCommand(command, key=token))
                 return
             except RunFinished:
                 if not isinstance(command, REOPENING):
@@ -285,7 +299,7 @@ class RunService:
             await self._check(row, command)
             await self._send(row, command, token)
         self._told_at = asyncio.get_running_loop().time()
-        self._wake()
+        self.wake()
 
     async def _cancel_pending(self, row: RunRow, command: c.Mailed) -> bool:
         """Return whether this cancelled a run that no host had claimed."""
@@ -329,9 +343,10 @@ class RunService:
         if sent is Sent.KEY_REUSED:
             raise KeyReused(f'The key "{key}" was used for another command to {row.id}.')
 
-    def _wake(self) -> None:
-        if self.local is not None:
-            self.local.wakeups.wake(MAIL, RUNS)
+    def wake(self) -> None:
+        """Let the host of this process look for mail and runs now."""
+        if self.work is not None:
+            self.work.wake()
 
     async def _is_known(self, row: RunRow, token: KeyRow) -> bool:
         """Return whether this command was sent under its key before. Raises KeyReused if it was another command."""
@@ -344,28 +359,20 @@ class RunService:
         """Return the run in memory here. A run is not loaded for a retry, which needs only the store."""
         if not isinstance(command, REOPENING):
             return await self.take_up(row)
-        return self.local.runs.actors.get(row.uid) if self.local is not None else None
+        return self.local.find(row.uid) if self.local is not None else None
 
     async def take_up(self, row: RunRow) -> Actor | None:
         """Return the run in memory here. A run without a living owner is claimed if this host can run it."""
         local = self.local
-        if local is None or not local.status.running:
+        if local is None or not self.status.running:
             return None
-        actor = local.runs.actors.get(row.uid)
+        actor = local.find(row.uid)
         asleep = row.status not in OVER and row.fault is None and row.seq > 0
-        if actor is None and asleep and (row.workflow, row.version) in local.catalogue.programs():
+        if actor is None and asleep and local.can_claim(row):
             if row.owner is None or await self.is_dead(row.owner):
-                await self._claim(local, row)
-            actor = local.runs.actors.get(row.uid)
+                await local.claim(row)
+            actor = local.find(row.uid)
         return actor
-
-    async def _claim(self, local: LocalHost, row: RunRow) -> None:
-        """Claim and load a run. A claimed run is loaded completely, even if the caller is cancelled."""
-        task = self._claiming.get(row.uid)
-        if task is None:
-            task = self._claiming[row.uid] = local.background.spawn(local.claims.claim([row]), may_fail=True)
-            task.add_done_callback(lambda _: self._claiming.pop(row.uid, None))
-        await asyncio.shield(task)
 
     async def is_dead(self, host: HostId) -> bool:
         """Return whether this host is dead."""
@@ -433,9 +440,9 @@ class RunService:
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         """Wait until a run has ended. Returns how, with its output as JSON. Raises TimeoutError, NotFound."""
-        actor = self.local.runs.by_id.get(run_id) if self.local is not None else None
+        actor = self.local.named(run_id) if self.local is not None else None
         if actor is not None and self.local is not None:
-            seen = await self.local.runs.wait_for_end(actor.uid, timeout=timeout)
+            seen = await self.local.wait_for_end(actor.uid, timeout=timeout)
             if seen is not None:
                 return msgspec.structs.replace(seen, output=await self.values.load(seen.output))
         row = await self.row(run_id)
@@ -454,8 +461,8 @@ class RunService:
         return await self.ending(run_id, timeout=timeout)
 
     async def _wait(self, row: RunRow, timeout: float | None) -> None:
-        if self.local is not None and self.local.status.running:
-            await self.local.runs.wait_for_end(row.uid, timeout=timeout)
+        if self.local is not None and self.status.running:
+            await self.local.wait_for_end(row.uid, timeout=timeout)
             return
         async with asyncio.timeout(timeout):
             while True:
@@ -463,6 +470,10 @@ class RunService:
                 if now is None or now.ended_at is not None:
                     return
                 await asyncio.sleep(POLL_SECONDS)
+
+
+async def _once(call: Callable[[], Awaitable[T]]) -> T:
+    return await call()
 
 
 def _unknown(run_id: RunId) -> str:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Sequence
+from typing import Any
 
 from weft.core.goal.catalogue import Checkup
 from weft.core.goal.definitions import HttpWay, StepDef
 from weft.errors import StoreError, WeftError
+from weft.goals.load import LoadedSteps, load_steps
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import HostCatalogue
@@ -74,6 +76,14 @@ class StepKeeper:
         await self._retry_until_available(self.stored.refresh)
         for fault in self._learn():
             raise fault
+
+    def planned(self) -> Sequence[StepDef]:
+        """Return all steps that this host plans with."""
+        return self._catalogue.planned()
+
+    async def load(self, document: Any) -> LoadedSteps:
+        """Read a document of steps in a thread: its scripts are compiled, which may be slow. Raises BadStep."""
+        return await self._executor.in_thread(lambda: load_steps(document, GOAL_LANGUAGES, self._catalogue))
 
     async def refresh(self) -> bool:
         """Learn new steps in the store. Returns whether there were any. Steps that conflict are left out and logged."""

@@ -59,7 +59,7 @@ class TenantService(RunService):
     def __init__(self, service: RunService, tenant: str) -> None:
         self._service = service
         self.prefix = prefix_of(tenant)
-        super().__init__(_TenantStore(service.store, self.prefix), service.clock, service.ids, service.local)  # type: ignore[arg-type]
+        super().__init__(_TenantStore(service.store, self.prefix), service.clock, service.ids, service)  # type: ignore[arg-type]
 
     def full(self, run_id: str) -> RunId:
         """Return the id with the prefix. An id that already has it is unchanged: logs and hints show full ids."""

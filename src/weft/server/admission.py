@@ -15,8 +15,9 @@ import time
 from collections import deque
 
 from weft.core.ids import RunUid
-from weft.runtime.local import LocalHost
-from weft.runtime.worker.flight import Flight
+from weft.runtime.local import LocalRuns
+from weft.runtime.service import RunService
+from weft.runtime.status import HostStatus
 from weft.server.limits import busy
 
 LOOK_SECONDS = 1.0
@@ -38,23 +39,29 @@ class Admission:
         self._age = 0.0
         self._starts = 0
         self._last_burst = 0.0
+        self._runs: RunService | None = None
         self._delayed: deque[tuple[float, RunUid]] = deque()
         self._waiting = False
         """Whether a task waits for the burst to end."""
 
+    def attach(self, runs: RunService) -> None:
+        """Admit runs to this host from now on."""
+        self._runs = runs
+
     # --- the backlog ----------------------------------------------------------------------------------------------
 
-    async def backlog_seconds(self, local: LocalHost) -> float:
+    async def backlog_seconds(self) -> float:
         """Return the age of the oldest work that waits for a slot or for memory. Measured at most once a second."""
         now = time.monotonic()
-        if now - self._looked >= LOOK_SECONDS:
+        work = self._runs.work if self._runs is not None else None
+        if work is not None and now - self._looked >= LOOK_SECONDS:
             self._looked = now
-            self._age = max(_slot_wait_ms(local), await _memory_wait_ms(local)) / 1000
+            self._age = await work.backlog_ms() / 1000
         return self._age
 
-    async def admit(self, local: LocalHost) -> None:
+    async def admit(self) -> None:
         """Refuse a new run while the backlog is old. Raises RequestRefused."""
-        age = await self.backlog_seconds(local)
+        age = await self.backlog_seconds()
         if age > self._age_max:
             raise busy(
                 f"Work has waited for {age:.0f} s; new runs are taken again below {self._age_max:g} s.",
@@ -73,46 +80,25 @@ class Admission:
             self._last_burst = time.monotonic()
         self._starts -= 1
 
-    def begin_later(self, local: LocalHost, uid: RunUid) -> None:
+    def begin_later(self, uid: RunUid) -> None:
         """Begin a delayed run, which is durable, when the burst is over."""
         now = time.monotonic()
         while self._delayed and self._delayed[0][0] <= now:
             self._delayed.popleft()  # its delay is over, which every host sees by itself
         self._delayed.append((now + BURST_DELAY_MS / 1000, uid))
-        if not self._waiting:
+        runs = self._runs
+        if not self._waiting and runs is not None and runs.local is not None:
             self._waiting = True
-            local.background.spawn(self._begin_delayed(local), may_fail=True)  # their rows say when they begin
+            runs.local.spawn(self._begin_delayed(runs.local, runs.status))  # may fail: their rows say when they begin
 
-    async def _begin_delayed(self, local: LocalHost) -> None:
+    async def _begin_delayed(self, runs: LocalRuns, status: HostStatus) -> None:
         try:
-            while self._delayed and not local.status.closing:
+            while self._delayed and not status.closing:
                 if self._starts > STARTS_MAX or time.monotonic() - self._last_burst < CALM_SECONDS:
                     await asyncio.sleep(CALM_SECONDS)
                     continue
                 uids = [self._delayed.popleft()[1] for _ in range(min(RUNS_PER_ROUND, len(self._delayed)))]
-                await local.claims.claim_new(uids)
+                await runs.claim_new(uids)
                 await asyncio.sleep(0)
         finally:
             self._waiting = False
-
-
-def _slot_wait_ms(local: LocalHost) -> int:
-    flight = local.worker.next_queued()
-    return max(0, local.clock.now_ms() - _since(local, flight)) if flight is not None else 0
-
-
-def _since(local: LocalHost, flight: Flight) -> int:
-    state = local.runs.state_of(RunUid(flight.uid))
-    task = state.tasks.get(flight.effect.task) if state is not None else None
-    return max(task.since, task.due) if task is not None else local.clock.now_ms()
-
-
-async def _memory_wait_ms(local: LocalHost) -> int:
-    if not local.claims.backlog and not local.runs.is_full():
-        return 0
-    now = local.clock.now_ms()
-    rows = await local.store.directory.claimable(local.catalogue.programs(), dead=(), now=now, limit=1)
-    if not rows:
-        return 0
-    since = rows[0].wake_at or (rows[0].updated_at if rows[0].seq else rows[0].created_at)
-    return max(0, now - since)

@@ -24,8 +24,7 @@ from weft.errors import NotFound, Refused, StoreError
 from weft.ports.hosts import HostRow
 from weft.ports.store import TaskOffer
 from weft.runtime.background import BackgroundLoop
-from weft.runtime.duties.scheduler import RUNS
-from weft.runtime.local import LocalHost
+from weft.runtime.service import RunService
 from weft.tokens import InvalidToken, pack, unpack
 
 log = logging.getLogger("weft")
@@ -93,15 +92,16 @@ class Leases:
     """The claims that were made in this process."""
 
     def __init__(self) -> None:
-        self._local: LocalHost | None = None
+        self._attached: RunService | None = None
         self._leases: dict[HostId, _Lease] = {}
         self._settled: BoundedCache[str, str] = BoundedCache(SETTLED_MAX)
         self._ending: BackgroundLoop | None = None
         self.waiters = 0
         """How many claims wait for work."""
 
-    def attach(self, local: LocalHost) -> None:
-        self._local = local
+    def attach(self, runs: RunService) -> None:
+        """Keep the claims of this process from now on."""
+        self._attached = runs
         self._leases.clear()
 
     async def close(self) -> None:
@@ -110,16 +110,16 @@ class Leases:
             self._ending = None
 
     @property
-    def local(self) -> LocalHost:
-        assert self._local is not None
-        return self._local
+    def _runs(self) -> RunService:
+        assert self._attached is not None
+        return self._attached
 
     async def open(self, host: HostId, seconds: float) -> None:
         """Announce a claim before it takes tasks."""
-        await self.local.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
-        self._leases[host] = _Lease(seconds, self.local.clock.monotonic() + seconds)
+        await self._runs.store.hosts.join(host, lease_ms=int(seconds * 1000 * GRACE))
+        self._leases[host] = _Lease(seconds, self._runs.clock.monotonic() + seconds)
         if self._ending is None:
-            self._ending = BackgroundLoop("ending the leases of workers", self._end_silent, self.local.status.fail)
+            self._ending = BackgroundLoop("ending the leases of workers", self._end_silent, self._runs.status.fail)
             self._ending.start()
 
     async def beat(self, host: HostId) -> float:
@@ -127,8 +127,8 @@ class Leases:
         lease = self._leases.get(host)
         if lease is None:
             return await self._beat_foreign(host)
-        lease.until = self.local.clock.monotonic() + lease.seconds
-        await self.local.store.hosts.beat(host)
+        lease.until = self._runs.clock.monotonic() + lease.seconds
+        await self._runs.store.hosts.beat(host)
         return lease.seconds
 
     async def _beat_foreign(self, host: HostId) -> float:
@@ -138,11 +138,11 @@ class Leases:
             # The lease that the worker asked for is not known here: give it as long as any worker may be silent.
             await self.open(host, LEASE_ADOPTED_SECONDS)
             return LEASE_ADOPTED_SECONDS
-        await self.local.store.hosts.beat(host)
+        await self._runs.store.hosts.beat(host)
         return row.lease_ms / 1000 / GRACE
 
     async def _row(self, host: HostId) -> HostRow | None:
-        return next((row for row in await self.local.store.hosts.list_all() if row.host == host), None)
+        return next((row for row in await self._runs.store.hosts.list_all() if row.host == host), None)
 
     @contextlib.contextmanager
     def waiting(self, host: HostId) -> Iterator[None]:
@@ -154,13 +154,13 @@ class Leases:
             yield
         finally:
             self.waiters -= 1
-            lease.until = self.local.clock.monotonic() + lease.seconds
+            lease.until = self._runs.clock.monotonic() + lease.seconds
 
     async def leave(self, host: HostId) -> None:
         """End a claim. Tasks that it still holds are lost, and offered again."""
         self._leases.pop(host, None)
-        await self.local.store.hosts.leave(host)
-        self.local.wakeups.wake(RUNS)
+        await self._runs.store.hosts.leave(host)
+        self._runs.wake()
 
     async def held(self, ticket: Ticket) -> TaskOffer:
         """Return the task of a ticket. Raises Refused if the claim no longer has it."""
@@ -171,7 +171,7 @@ class Leases:
 
     async def offers(self, host: HostId) -> list[TaskOffer]:
         """Return the tasks that a claim holds."""
-        return [offer for _, offer in await self.local.store.tasks.taken_by([host], limit=HELD_PER_CLAIM)]
+        return [offer for _, offer in await self._runs.store.tasks.taken_by([host], limit=HELD_PER_CLAIM)]
 
     # --- accepted answers -----------------------------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class Leases:
     async def _end_silent(self) -> None:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            now = self.local.clock.monotonic()
+            now = self._runs.clock.monotonic()
             for host, lease in list(self._leases.items()):
                 if lease.until < now:
                     await self._end(host, lease)
@@ -198,7 +198,7 @@ class Leases:
             row = await self._row(host)
             left = lease.seconds - row.silent_ms / 1000 if row is not None else 0
             if left > 0:
-                lease.until = self.local.clock.monotonic() + left
+                lease.until = self._runs.clock.monotonic() + left
             else:
                 await self.leave(host)
         except StoreError as error:

@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable
 
 from weft.errors import NotRunning
-from weft.runtime.local import LocalHost
 from weft.runtime.service import RunService
 from weft.server.access.gate import AccessGate, access_gate
 from weft.server.admission import Admission
@@ -44,35 +43,39 @@ class Services:
         self.admission = Admission(self.limits.backlog_seconds)
         self.closing = asyncio.Event()
         """Set when the server stops: requests that only wait end then."""
-        self._local: LocalHost | None = None
+        self._attached: RunService | None = None
 
     @property
     def runs(self) -> RunService:
         """Return the service for runs. Raises NotRunning."""
         return self.hosted.service
 
-    def local(self) -> LocalHost:
-        """Return the host of this process. Its observers are attached at the first request. Raises NotRunning."""
-        local = self.runs.local
-        if local is None or not local.status.running or local.status.failure is not None:
+    def hosting(self) -> RunService:
+        """Return the service for runs that are hosted here, and watch them from the first request on.
+
+        Raises NotRunning if no host runs in this process.
+        """
+        runs = self.runs
+        if not runs.status.running or runs.status.failure is not None:
             raise NotRunning("No engine runs here.", hint="Host the app: app.lifespan, or `async with app`.")
-        if local is not self._local:
-            self._local = local
-            self.feed.attach(local)
-            self.telemetry.attach(local)
-            self.leases.attach(local)
+        if runs is not self._attached:
+            self._attached = runs
+            self.feed.attach(runs)
+            self.telemetry.attach(runs)
+            self.leases.attach(runs)
+            self.admission.attach(runs)
             if self.notifier is not None:
-                self.notifier.attach(local)
+                self.notifier.attach(runs)
             self.closing.clear()
-        return local
+        return runs
 
     def engine_failure(self) -> BaseException | None:
         """Return why the host of this process failed, if it did."""
-        local = self._local
-        if local is None:
+        runs = self._attached
+        if runs is None:
             with contextlib.suppress(NotRunning):
-                local = self.runs.local
-        return local.status.failure if local is not None else None
+                runs = self.runs
+        return runs.status.failure if runs is not None else None
 
     async def is_open(self) -> bool:
         """Return whether every program on this machine may do everything."""

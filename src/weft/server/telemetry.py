@@ -22,9 +22,9 @@ from weft.core.durations import format_ms
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
 
 if TYPE_CHECKING:
-    from weft.runtime.local import LocalHost
     from weft.runtime.run.actor import Actor
     from weft.runtime.run.draft import Draft
+    from weft.runtime.service import RunService
 
 log = logging.getLogger("weft.runs")
 
@@ -143,11 +143,12 @@ class Telemetry:
         self._age = Gauge("weft_queue_age_seconds", "Age of the oldest work that waits for room.", registry=registry)
         self._live = Gauge("weft_live_clients", "Clients that listen or wait for work.", registry=registry)
 
-    def attach(self, local: LocalHost) -> None:
+    def attach(self, runs: RunService) -> None:
         """Count and log what this engine commits from now on."""
-        self._clock = local.clock
-        local.commits.observe(self._observed)
-        local.committer.measured = self._committed
+        self._clock = runs.clock
+        runs.commits.observe(self._observed)
+        if runs.work is not None:
+            runs.work.measure_commits(self._committed)
 
     # --- commits --------------------------------------------------------------------------------------------------
 
@@ -189,13 +190,13 @@ class Telemetry:
         """Count clients that begin or stop to listen."""
         self._live.inc(change)
 
-    async def page(self, local: LocalHost, age_seconds: float) -> bytes:
+    async def page(self, runs: RunService, age_seconds: float) -> bytes:
         """Return all metrics in the format of Prometheus."""
-        counts = await local.store.directory.counts()
+        counts = await runs.store.directory.counts()
         for status in (*OPEN_STATUSES, *OVER_STATUSES):
             self._runs.labels(status).set(counts.get(status, 0))
-        self._resident.set(len(local.runs.actors))
-        self._flights.set(sum(len(flights) for flights in local.worker.flights.values()))
+        self._resident.set(len(runs.local.all()) if runs.local is not None else 0)
+        self._flights.set(runs.work.in_flight() if runs.work is not None else 0)
         self._age.set(age_seconds)
         return generate_latest(_ProcessRegistry(self.registry, self.process) if self.process else self.registry)
 

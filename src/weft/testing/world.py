@@ -23,7 +23,7 @@ from weft.core.ids import RunId
 from weft.errors import NotRunning, UsageError
 from weft.observe.explanation import Waiting
 from weft.runtime.host import Host, Surroundings
-from weft.runtime.local import LocalHost
+from weft.runtime.local import LocalRuns
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.stores.memory import MemoryStore
@@ -217,7 +217,7 @@ class World:
         What the one before held is claimable at once, as when the system frees a dead one's locks.
         """
         for local in _hosts_of(self._services[-1:]):
-            self._store.content.hosts.pop(local.id, None)
+            self._store.content.hosts.pop(local.host, None)
         self._process = process = Process(f"process-{len(self._services) + 1}")
         host = process.context.copy().run(self._open)
         # Nothing leaves this stack: a simulated process ends by dying.
@@ -261,13 +261,13 @@ class World:
         self._finalizer()
 
 
-def _hosts_of(services: Sequence[RunService]) -> list[LocalHost]:
+def _hosts_of(services: Sequence[RunService]) -> list[LocalRuns]:
     return [service.local for service in services if service.local is not None]
 
 
 def _let_go(loop: SimLoop, services: Sequence[RunService]) -> None:
     for local in _hosts_of(services):
-        for actor in list(local.runs.actors.values()):
+        for actor in local.all():
             actor.close()
     loop.close()
 

@@ -31,7 +31,6 @@ from weft.steps.http.exchange import HttpRequest
 from weft.tokens import SIGNATURE_HEADER, sign_body
 
 if TYPE_CHECKING:
-    from weft.runtime.local import LocalHost
     from weft.runtime.run.actor import Actor
     from weft.runtime.run.draft import Draft
     from weft.runtime.service import RunService
@@ -90,10 +89,10 @@ class Notifier:
         self._detach: Callable[[], None] | None = None
         self._loop: BackgroundLoop | None = None
 
-    def attach(self, local: LocalHost) -> None:
+    def attach(self, runs: RunService) -> None:
         """Notify of the questions of this engine's runs from now on."""
-        self._detach = local.commits.observe(self._observed)
-        self._loop = BackgroundLoop("notifying of questions", self._work, local.status.fail)
+        self._detach = runs.commits.observe(self._observed)
+        self._loop = BackgroundLoop("notifying of questions", self._work, runs.status.fail)
         self._loop.start()
 
     async def close(self) -> None:
@@ -180,8 +179,7 @@ class Notifier:
     async def _notify(self, service: RunService, item: OpenQuestion) -> bool:
         """Notify of one question. Returns whether there is nothing left to send."""
         now_ms = service.clock.now_ms()
-        local = service.local
-        elsewhere = local is not None and item.row.owner not in (None, local.id)
+        elsewhere = service.local is not None and item.row.owner not in (None, service.local.host)
         if elsewhere and now_ms - item.question.since < GRACE_MS:
             return False
         key = f"{item.row.uid}:{item.number}:{item.notice}"
@@ -193,10 +191,7 @@ class Notifier:
             await self._send(key, await self._notification(service, item, key, now_ms), now_ms)
             with contextlib.suppress(Refused):
                 note = c.NoteTold(item.number, item.notice)
-                if local is None:
-                    await service.tell(item.row.id, note)
-                else:
-                    await local.retry_until_available(lambda: service.tell(item.row.id, note))
+                await service.retry_until_available(lambda: service.tell(item.row.id, note))
         except WeftError as error:
             seconds = min(PAUSE_SECONDS_MAX, pause.seconds * 2) if pause is not None else 1.0
             self._pauses[key] = _Pause(seconds, now + seconds)

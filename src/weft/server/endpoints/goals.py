@@ -13,8 +13,8 @@ from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered,
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan
 from weft.errors import NotFound
-from weft.goals.load import LoadedSteps, load_steps
-from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.goals.load import LoadedSteps
+from weft.runtime.step_keeper import StepKeeper
 from weft.server.cursors import cut
 from weft.server.request import ApiCall
 from weft.server.views import Form, Name, PageQuery
@@ -79,19 +79,19 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
 async def list_steps(call: ApiCall) -> StepViews:
     """Return a page of the steps that goals are planned with, by id."""
     asked = call.asked(PageQuery)
-    local = call.services.local()
-    stored = await local.steps.stored.catalogue()
-    planned = sorted(local.catalogue.planned(), key=lambda step: step.id)
+    steps = _steps(call)
+    stored = await steps.stored.catalogue()
+    planned = sorted(steps.planned(), key=lambda step: step.id)
     page, cursor = cut(planned, asked.limit, asked.cursor)
     return StepViews([_view(step, stored.health.get(step.id), step.id in stored) for step in page], cursor)
 
 
 async def show_step(call: ApiCall) -> StepView:
     """Return one step and its health. Raises NotFound."""
-    local = call.services.local()
-    stored = await local.steps.stored.catalogue()
+    steps = _steps(call)
+    stored = await steps.stored.catalogue()
     name = call.parameters["step"]
-    for step in local.catalogue.planned():
+    for step in steps.planned():
         if step.id == name:
             return _view(step, stored.health.get(name), name in stored)
     raise NotFound(f"No step {name[:60]!r} takes part in planning here.")
@@ -106,30 +106,34 @@ def _view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:  # n
 async def register_steps(call: ApiCall) -> Changed:
     """Add the steps of a document, all or none. Raises NameTaken, BadStep."""
     loaded = await _loaded(call)
-    return await _changed(call, await call.services.local().steps.stored.register(loaded))
+    return await _changed(call, await _steps(call).stored.register(loaded))
 
 
 async def update_steps(call: ApiCall) -> Changed:
     """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
     loaded = await _loaded(call)
-    return await _changed(call, await call.services.local().steps.stored.update(loaded))
+    return await _changed(call, await _steps(call).stored.update(loaded))
 
 
 async def unregister_step(call: ApiCall) -> Changed:
     """Remove a step. Runs in progress keep it. Raises UnknownStep."""
-    return await _changed(call, await call.services.local().steps.stored.unregister(call.parameters["step"]))
+    return await _changed(call, await _steps(call).stored.unregister(call.parameters["step"]))
 
 
 async def _loaded(call: ApiCall) -> LoadedSteps:
     document = call.given(StepsDocument).document
     values.encode(document, what="the document has")
-    # Scripts are compiled, which may be slow.
-    local = call.services.local()
-    return await local.executor.in_thread(lambda: load_steps(document, GOAL_LANGUAGES, local.catalogue))
+    return await _steps(call).load(document)
+
+
+def _steps(call: ApiCall) -> StepKeeper:
+    steps = call.services.hosting().steps
+    assert steps is not None, "a host has steps"
+    return steps
 
 
 async def _changed(call: ApiCall, events: Sequence[AnyCatalogueEvent]) -> Changed:
-    await call.services.local().steps.refresh()
+    await _steps(call).refresh()
     return Changed([e.step.id if isinstance(e, StepRegistered | StepUpdated) else e.step_id for e in events])
 
 
@@ -137,7 +141,7 @@ async def preview(call: ApiCall) -> PlanView:
     """Plan goals as a start would."""
     wanted = call.given(NewPlan)
     values.encode([*wanted.goals, *wanted.given], what="the plan has")
-    await call.services.local().steps.refresh()
+    await _steps(call).refresh()
     plan: GoalPlan = call.services.hosted.plan(wanted.goals, wanted.given)
     return PlanView(
         goals=plan.goals,

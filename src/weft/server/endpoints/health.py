@@ -25,12 +25,13 @@ async def ready(call: ApiCall) -> Reply:
     if call.services.closing.is_set():
         return Reply(views.Health("stopping"), 503)
     try:
-        local = call.services.local()
-        trouble = local.committer.trouble()
+        runs = call.services.hosting()
+        trouble = runs.trouble()
         if trouble is not None:
             raise trouble
-        async with asyncio.timeout(ANSWER_SECONDS):
-            await local.store.hosts.beat(local.id)
+        if runs.local is not None:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await runs.store.hosts.beat(runs.local.host)
     except TimeoutError:
         return Reply(views.Health("not ready", "The store does not answer."), 503)
     except WeftError as error:
@@ -40,6 +41,6 @@ async def ready(call: ApiCall) -> Reply:
 
 async def metrics(call: ApiCall) -> Reply:
     """Return all metrics for Prometheus."""
-    local = call.services.local()
-    age = await call.services.admission.backlog_seconds(local)
-    return Reply(await call.services.telemetry.page(local, age))
+    runs = call.services.hosting()
+    age = await call.services.admission.backlog_seconds()
+    return Reply(await call.services.telemetry.page(runs, age))

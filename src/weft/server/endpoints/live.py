@@ -13,7 +13,8 @@ from weft.core.ids import Seq
 from weft.errors import BadValue
 from weft.observe.event_parts import Unfolding, read_parts
 from weft.ports.store import RunRow
-from weft.runtime.local import LocalHost
+from weft.runtime.run.actor import Actor
+from weft.runtime.service import RunService
 from weft.runtime.tenancy import prefix_of
 from weft.runtime.unreadable import readable
 from weft.server import views
@@ -44,7 +45,7 @@ NOTHING_MORE = Reply(b"", 204)
 
 async def follow_run(call: ApiCall) -> Batches | Reply:
     """Send the log of a run from its beginning, or from the client's position, until it is over."""
-    call.services.local()
+    call.services.hosting()
     row = await found(call)
     after = _position(call)
     if row.ended_at is not None and _is_reconnect(call) and after >= row.seq:
@@ -54,7 +55,7 @@ async def follow_run(call: ApiCall) -> Batches | Reply:
 
 async def follow_all(call: ApiCall) -> Batches:
     """Send what this host commits from now on, or from the client's position."""
-    call.services.local()
+    call.services.hosting()
     asked = call.asked(views.LiveQuery)
     tenant = call.identity.tenant
     prefix = prefix_of(tenant) if tenant else ""
@@ -64,7 +65,7 @@ async def follow_all(call: ApiCall) -> Batches:
 
 async def follow_stream(call: ApiCall) -> Batches | Reply:
     """Send an output stream as it grows, until the run is over."""
-    call.services.local()
+    call.services.hosting()
     row = await found(call)
     stream, after = call.parameters["stream"], _position(call)
     if row.ended_at is not None and _is_reconnect(call):
@@ -138,13 +139,14 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
 
 
 async def _stream_batches(services: Services, row: RunRow, stream: str, after: int) -> Batches:
-    store, local = services.runs.store, services.local()
+    runs = services.hosting()
+    store = runs.store
     offset, is_here, settled = after, False, False
     with services.feed.following(row.uid) as changed:
         yield []
         while not services.closing.is_set():
             changed.clear()
-            is_here = is_here or row.uid in local.runs.actors
+            is_here = is_here or _actor(runs, row) is not None
             now = await store.directory.row(row.uid)
             page = await store.streams.read(row.uid, stream, after=offset, limit=EVENTS_PER_BATCH)
             if page:
@@ -156,19 +158,24 @@ async def _stream_batches(services: Services, row: RunRow, stream: str, after: i
             elif now.ended_at is not None:
                 # Code may emit as its last act, which is written after the event that ends the run.
                 settled = True
-                await _wait_for_output(local, now, changed, is_here=is_here)
+                await _wait_for_output(runs, now, changed, is_here=is_here)
             elif not await _is_set(changed):
                 yield []
 
 
-async def _wait_for_output(local: LocalHost, row: RunRow, changed: asyncio.Event, *, is_here: bool) -> None:
+async def _wait_for_output(runs: RunService, row: RunRow, changed: asyncio.Event, *, is_here: bool) -> None:
     """Wait until the output of a finished run is written, if some may still be on its way."""
     assert row.ended_at is not None
-    recent = local.clock.now_ms() - row.ended_at < SETTLE_SECONDS * 1000
-    actor = local.runs.actors.get(row.uid)
+    recent = runs.clock.now_ms() - row.ended_at < SETTLE_SECONDS * 1000
+    actor = _actor(runs, row)
     if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
         await _is_set(changed, SETTLE_SECONDS)
-    await local.streams.flush()
+    if runs.streams is not None:
+        await runs.streams.flush()
+
+
+def _actor(runs: RunService, row: RunRow) -> Actor | None:
+    return runs.local.find(row.uid) if runs.local is not None else None
 
 
 async def _is_set(changed: asyncio.Event, seconds: float = BEAT_SECONDS) -> bool:

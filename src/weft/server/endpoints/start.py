@@ -25,8 +25,8 @@ async def start(call: ApiCall) -> Reply:
     new = call.given(views.StartBody)
     workflow = _wanted(new)
     services = call.services
-    local = services.local()
-    await services.admission.admit(local)
+    services.hosting()
+    await services.admission.admit()
     by_key = call.key if new.id is None else None
     with services.admission as burst_delay_ms:
         order = StartOrder(
@@ -46,7 +46,7 @@ async def start(call: ApiCall) -> Reply:
                 raise
             raise KeyReused(f'The key "{by_key}" was used for another start.', hint=error.message) from None
     if burst_delay_ms and not new.delay and started.created:
-        services.admission.begin_later(local, started.uid)
+        services.admission.begin_later(started.uid)
     name = started.id if _PLAIN.fullmatch(started.id) else quote(started.id, safe="")
     where = f"{call.root}{API}/runs/{name}"
     return Reply(views.StartedView(started.id, started.created), 201 if started.created else 200, {"location": where})

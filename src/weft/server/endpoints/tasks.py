@@ -21,7 +21,6 @@ from weft.core.ids import EntryId, HostId, RunUid
 from weft.errors import Failure
 from weft.ports.store import Mail, TaskOffer
 from weft.ports.streams import NewChunk
-from weft.runtime.duties.scheduler import MAIL, RUNS
 from weft.runtime.service import RunService
 from weft.runtime.shared import Offered
 from weft.runtime.worker.flight import Report
@@ -54,7 +53,7 @@ async def claim(call: ApiCall) -> views.Claimed:
     """Claim tasks of these steps and queues, waiting for some as long as asked. The answer may be empty."""
     wanted = call.given(views.NewClaim)
     leases = call.services.leases
-    call.services.local()
+    call.services.hosting()
     values.encode([*wanted.queues, *wanted.steps], what="the claim has")
     host = HostId(f"{PREFIX}{_digest(call.key.encode()) if call.key is not None else call.services.runs.ids.new()}")
     offers = await leases.offers(host) if call.key is not None else []
@@ -73,12 +72,12 @@ async def claim(call: ApiCall) -> views.Claimed:
 
 async def _taken(call: ApiCall, wanted: views.NewClaim, host: HostId) -> list[TaskOffer]:
     services = call.services
-    local = services.local()
+    runs = services.hosting()
     until = time.monotonic() + min(wanted.wait, services.limits.wait_seconds)
     with services.leases.waiting(host):
         while True:
-            offers = await local.store.tasks.take(
-                host, queues=wanted.queues, steps=wanted.steps, now=local.clock.now_ms(), limit=wanted.limit
+            offers = await runs.store.tasks.take(
+                host, queues=wanted.queues, steps=wanted.steps, now=runs.clock.now_ms(), limit=wanted.limit
             )
             pause = PAUSE_SECONDS + services.leases.waiters * PAUSE_SECONDS_PER_WAITER
             if offers or time.monotonic() >= until or not await services.waited(pause):
@@ -119,7 +118,7 @@ async def _given(service: RunService, effect: PerformTask) -> bytes:
 async def heartbeat(call: ApiCall) -> views.Beat:
     """Renew the claim of a task. Raises Refused if the claim no longer has it."""
     ticket = read_ticket(call.parameters["id"])
-    call.services.local()
+    call.services.hosting()
     await call.services.leases.held(ticket)
     return views.Beat(await call.services.leases.beat(HostId(ticket.host)))
 
@@ -128,7 +127,7 @@ async def emit(call: ApiCall) -> views.Beat:
     """Write output of a task to a stream of its run. It counts as a heartbeat."""
     ticket = read_ticket(call.parameters["id"])
     given = call.given(views.TaskChunks)
-    local = call.services.local()
+    runs = call.services.hosting()
     offer = await call.services.leases.held(ticket)
     stream = check_name(given.stream)
     effect = _offered(offer.body).effect
@@ -138,13 +137,13 @@ async def emit(call: ApiCall) -> views.Beat:
             stream=stream,
             key=f"{ticket.task}.{ticket.attempt}.{ticket.delivery}.{number}",
             body=chunk_of(stream, chunk),
-            at=local.clock.now_ms(),
+            at=runs.clock.now_ms(),
             by=effect.location,
             attempt=effect.attempt + effect.delivery - 1,
         )
         for number, chunk in enumerate(given.chunks, given.first)
     ]
-    await local.store.streams.write(chunks)
+    await runs.store.streams.write(chunks)
     call.services.feed.emitted(RunUid(ticket.uid), stream)
     return views.Beat(await call.services.leases.beat(HostId(ticket.host)))
 
@@ -176,20 +175,20 @@ async def fail(call: ApiCall) -> views.Settled:
 async def _settle(call: ApiCall, ticket: Ticket, report: Report) -> views.Settled:
     """Put the answer into the inbox of the run and remove the task, in one transaction."""
     services = call.services
-    local = services.local()
+    runs = services.hosting()
     name, body = call.parameters["id"], c.encode(report)
-    row = await local.store.directory.row(RunUid(ticket.uid))
+    row = await runs.store.directory.row(RunUid(ticket.uid))
     if row is None:
         raise not_yours()
     if services.leases.is_repeated(name, _digest(body)):
         return views.Settled(row.id)
-    mail = Mail(id=local.ids.new(), to=RunUid(ticket.uid), body=body, at=local.clock.now_ms())
-    if not await local.store.tasks.settle(HostId(ticket.host), ticket.offer(), mail):
+    mail = Mail(id=runs.ids.new(), to=RunUid(ticket.uid), body=body, at=runs.clock.now_ms())
+    if not await runs.store.tasks.settle(HostId(ticket.host), ticket.offer(), mail):
         raise not_yours()
     services.leases.remember(name, _digest(body))
     if not await services.leases.offers(HostId(ticket.host)):
         await services.leases.leave(HostId(ticket.host))
-    local.wakeups.wake(MAIL, RUNS)
+    runs.wake()
     return views.Settled(row.id)
 
 

@@ -25,9 +25,9 @@ from weft.server.live.frames import LiveEvent, LiveFrame, encode
 from weft.server.views import known_moment
 
 if TYPE_CHECKING:
-    from weft.runtime.local import LocalHost
     from weft.runtime.run.actor import Actor
     from weft.runtime.run.draft import Draft
+    from weft.runtime.service import RunService
 
 FRAMES_MAX = 10_000
 BYTES_MAX = 8 * 1024 * 1024
@@ -146,7 +146,7 @@ class Feed:
     """The channels of this process, and the clients that follow single runs."""
 
     def __init__(self) -> None:
-        self._local: LocalHost | None = None
+        self._runs: RunService | None = None
         self._stop_observing: Callable[[], None] | None = None
         self._name = ""
         self._made = 0
@@ -154,12 +154,13 @@ class Feed:
         self._followers: dict[RunUid, dict[asyncio.Event, int]] = {}
         self._polling: asyncio.Task[None] | None = None
 
-    def attach(self, local: LocalHost) -> None:
+    def attach(self, runs: RunService) -> None:
         """Serve the commits of this engine from now on. Positions in the feed of an earlier one are not valid here."""
         self._stop_observing = None
-        local.streams.watch(self.emitted)
-        self._local = local
-        self._name = local.ids.new()[-12:]
+        if runs.streams is not None:
+            runs.streams.watch(self.emitted)
+        self._runs = runs
+        self._name = runs.ids.new()[-12:]
         self._channels.clear()
 
     def close(self) -> None:
@@ -215,8 +216,8 @@ class Feed:
         del self._channels[channel.filter]
 
     def _observe(self) -> None:
-        if self._stop_observing is None and self._local is not None:
-            self._stop_observing = self._local.commits.observe(self._observed)
+        if self._stop_observing is None and self._runs is not None:
+            self._stop_observing = self._runs.commits.observe(self._observed)
 
     def _stop_if_unused(self) -> None:
         if self._stop_observing is not None and not self._channels and not self._followers:
@@ -276,7 +277,7 @@ class Feed:
     async def _poll(self) -> None:
         """Poll the followed runs, since another process may own a run or write its output."""
         seen: dict[RunUid, tuple[int, int]] = {}
-        while self._followers and self._local is not None:
+        while self._followers and self._runs is not None:
             await asyncio.sleep(POLL_SECONDS)
             with contextlib.suppress(StoreError):
                 for uid in list(self._followers):
@@ -287,7 +288,7 @@ class Feed:
             seen = {uid: position for uid, position in seen.items() if uid in self._followers}
 
     async def _position_of(self, uid: RunUid) -> tuple[int, int]:
-        assert self._local is not None
-        row = await self._local.store.directory.row(uid)
-        lengths = await self._local.store.streams.lengths(uid)
+        assert self._runs is not None
+        row = await self._runs.store.directory.row(uid)
+        lengths = await self._runs.store.streams.lengths(uid)
         return (row.seq if row is not None else -1, sum(lengths.values()))
