@@ -51,7 +51,8 @@ CONSTRUCTED = {
 INTERNAL = {
     "App": "registered notices bind blob_content blobs catalogue host_only launch run_and_wait service",
     "Client": "service",
-    "FaultyStore": "offset_ms inner log directory inboxes hosts blobs tasks definitions streams access memos open close url",
+    "FaultyStore": "offset_ms inner log directory inboxes hosts blobs tasks definitions streams access memos open "
+    "close url",
     "Goal": "style group version timeout_ms result plan_for given goals",
     "Graph": "style group version timeout_ms result plan_for given gives load loaded register refuse_unknown",
     "GraphNode": "graph",

@@ -152,7 +152,7 @@ def serving(app: weft.App, *, limits: RequestLimits | None = None, gate: Gate | 
 
     async def main() -> None:
         async with app:
-            api = Api(Served(app), limits=limits, gate=gate)
+            api = Api(Served(app.registered), lambda: app.service, limits=limits, gate=gate)
             listeners.append(Listener(api, drain_seconds=5))
             found.append(Server(bound.getsockname()[1], app, api, asyncio.get_running_loop()))
             ready.set()

@@ -68,7 +68,7 @@ def test_of_many_starts_at_once_most_are_only_written_down_and_all_begin_when_it
     async def scenario() -> None:
         app = greeter()
         async with app:
-            api = Api(Served(app))
+            api = Api(Served(app.registered), lambda: app.service)
             with contextlib.ExitStack() as busy:  # the burst goes on until all rows are read
                 await asyncio.gather(*(post(api, order(n)) for n in range(STARTS_MAX)))
                 for _ in range(STARTS_MAX + 1):
@@ -87,7 +87,7 @@ def test_few_starts_at_once_begin_at_once_and_a_delay_is_kept() -> None:
     async def scenario() -> None:
         app = greeter()
         async with app:
-            api = Api(Served(app))
+            api = Api(Served(app.registered), lambda: app.service)
             await asyncio.gather(*(post(api, order(n)) for n in range(STARTS_MAX)))
             rows = [await app.service.row(RunId(f"g{n}")) for n in range(STARTS_MAX)]
             assert all(row.wake_at is None for row in rows)

@@ -102,5 +102,5 @@ def test_the_traces_watch_real_requests() -> None:
     """A request that is not seen would let every figure about it pass."""
     assert {"server/api.py", "runtime/run/actor.py", "stores/memory/log.py"} <= house_traces.trace_http_start().paths
     calls = house_traces.calls_of_foreign_message()
-    assert calls.count("log.send") == 1
+    assert calls.count("inboxes.send_to") == 1
     assert calls[-1] == "log.commit"

@@ -221,12 +221,13 @@ class App(Registrar):
             from weft.authoring.served_app import Served  # noqa: PLC0415
             from weft.server.api import Api  # noqa: PLC0415
 
-            self._router = Api(Served(self))
+            self._router = Api(Served(self.registered), lambda: self.service)
         return self._router
 
-    def bind(self, service: RunService | None) -> None:
-        """Let this app use another service: a simulated world brings its own."""
-        self._service = service
+    def bind(self, service: RunService | None) -> RunService | None:
+        """Let this app use another service, as in a simulated world. Returns the service that it used before."""
+        before, self._service = self._service, service
+        return before
 
     @property
     def service(self) -> RunService:

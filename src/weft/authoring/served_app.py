@@ -1,46 +1,32 @@
-"""An app as the server sees it."""
+"""The workflows of an app, as the server shows them."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from weft.authoring.graphs import Graph
 from weft.authoring.registrations import Registrations
 from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow
 from weft.core.goal.plan import GoalPlan
-from weft.runtime.service import RunService
 from weft.server.hosted import Known
 
 
-class ServableApp(Protocol):
-    """What the server uses of an app."""
-
-    registered: Registrations
-
-    @property
-    def service(self) -> RunService: ...
-
-
 class Served:
-    """The workflows and runs of an app, for the server."""
+    """The workflows and goals of an app, for the server."""
 
-    def __init__(self, app: ServableApp) -> None:
-        self._app = app
-
-    @property
-    def service(self) -> RunService:
-        return self._app.service
+    def __init__(self, registered: Registrations) -> None:
+        self._registered = registered
 
     def workflows(self) -> Sequence[Known]:
-        registered = self._app.registered
+        registered = self._registered
         found = [registered.known(*key) for key in registered.workflow_versions()]
         return [_known(one) for one in [*found, *registered.graphs()] if one is not None]
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
-        return self._app.registered.make_plan(goals, given)
+        return self._registered.make_plan(goals, given)
 
 
 def _known(workflow: Runnable[Any]) -> Known:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from weft.core import commands as c
 from weft.core.ids import RunUid
-from weft.errors import LimitExceeded
+from weft.errors import KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import Mail, RunLog
-from weft.runtime.replies import refusal, resolve
+from weft.ports.store import Mail, RunLog, Sent
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
@@ -47,14 +45,7 @@ class CommandDelivery:
         """Give a command to a run in memory. Returns when its decision is durable. Raises the refusal."""
         if len(actor.mailbox) >= self._mailbox_max:
             raise LimitExceeded(f"{actor.id} has {len(actor.mailbox)} commands waiting.", hint="Send more slowly.")
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        posted.reply = resolve(done)
-        actor.post(posted)
-        try:
-            await done
-        except asyncio.CancelledError:
-            posted.abandoned = True
-            raise
+        await posted.decide_with(actor.post)
 
     async def deliver(self, uid: RunUid, posted: PendingCommand) -> None:
         """Deliver a command to a run: directly if it is in memory here, else by mail."""
@@ -69,7 +60,7 @@ class CommandDelivery:
         if posted.flight is not None:
             self._answered(posted.flight)
         if posted.reply is not None:
-            posted.reply(refusal(sent, key))
+            posted.reply(_refusal(sent, key))
         self._wake()
 
     def post_local(self, mail: Mail) -> None:
@@ -80,3 +71,15 @@ class CommandDelivery:
             actor.post(PendingCommand(c.decode(mail.body), mail_id=mail.id))
         if actor is None or not actor.ready:
             self._wake()  # the run is on another host, or about to leave memory
+
+
+def _refusal(sent: Sent, key: str | None) -> WeftError | None:
+    """Return the error for the sender of a piece of mail; None if it was accepted."""
+    match sent:
+        case Sent.OVER:
+            return RunFinished("The run ended before this reached it; nothing was changed.")
+        case Sent.UNKNOWN_RUN:
+            return NotFound("The run was deleted before this reached it.")
+        case Sent.KEY_REUSED:
+            return KeyReused(f'The key "{key}" was used for another command.')
+    return None

@@ -157,6 +157,10 @@ class Host:
         self.fetcher = Fetcher(self.values, given.executor, self.background, self.runs, self.faults.set_aside)
         self.ports = self._run_ports()
         self.starter = RunStarter(self.runs, self.ports, self._new_machine)
+        self._connect(service)
+
+    def _connect(self, service: RunService) -> None:
+        """Let the service use the runs and the work of this host."""
         service.status, service.commits = self.status, self.commits
         service.local, service.work = self._local_runs(), self._local_work()
         service.steps, service.streams = self.steps, self.streams

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from urllib.parse import quote
@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from weft.errors import NotAllowed, WeftError
+from weft.runtime.service import RunService
 from weft.server.asgi import AsgiScope, Receive, Send
 from weft.server.hosted import Hosted
 from weft.server.identity import NOBODY, Gate, Identity
@@ -48,8 +49,16 @@ _NO_STORE = (b"cache-control", b"no-store")
 class Api:
     """The ASGI application of an app (``app.router``). Mount it, or let ``weft serve`` run it."""
 
-    def __init__(self, hosted: Hosted, *, gate: Gate | None = None, limits: RequestLimits | None = None) -> None:
-        services = self.services = Services(hosted, partial(encoded, ROUTES), gate=gate, limits=limits)
+    def __init__(
+        self,
+        hosted: Hosted,
+        runs: Callable[[], RunService],
+        *,
+        gate: Gate | None = None,
+        limits: RequestLimits | None = None,
+    ) -> None:
+        """``runs`` returns the service for the runs of the app. Raises NotRunning."""
+        services = self.services = Services(hosted, runs, partial(encoded, ROUTES), gate=gate, limits=limits)
         self._router = Router(ROUTES)
         self._bodies = Bodies(services.limits)
         self._requests = Room(services.limits.in_flight, "requests")

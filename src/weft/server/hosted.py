@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.core.goal.plan import GoalPlan
-from weft.runtime.service import RunService
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -22,12 +21,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Hosted(Protocol):
-    """An application whose runs the server serves."""
-
-    @property
-    def service(self) -> RunService:
-        """Return the service for its runs. Raises NotRunning."""
-        ...
+    """An application whose workflows the server shows."""
 
     def workflows(self) -> Sequence[Known]:
         """Return all registered workflows, by name."""

@@ -75,7 +75,14 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
     @property
     def service(self) -> RunService:
         """Return the service for the runs that this caller may see. Raises NotRunning."""
-        runs, tenant = self.services.runs, self.identity.tenant
+        return self._seen(self.services.runs)
+
+    def hosting(self) -> RunService:
+        """Return the same service if a host runs in this process. Raises NotRunning."""
+        return self._seen(self.services.hosting())
+
+    def _seen(self, runs: RunService) -> RunService:
+        tenant = self.identity.tenant
         return TenantService(runs, tenant) if tenant else runs
 
     def asked(self, of: type[T]) -> T:

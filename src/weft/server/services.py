@@ -25,12 +25,14 @@ class Services:
     def __init__(
         self,
         hosted: Hosted,
+        runs: Callable[[], RunService],
         described: Callable[[], bytes],
         *,
         gate: Gate | None = None,
         limits: RequestLimits | None = None,
     ) -> None:
         self.hosted = hosted
+        self._runs = runs
         self.described = described
         """The OpenAPI document."""
         self.gate: Gate = gate or access_gate(lambda: self.runs)
@@ -48,7 +50,7 @@ class Services:
     @property
     def runs(self) -> RunService:
         """Return the service for runs. Raises NotRunning."""
-        return self.hosted.service
+        return self._runs()
 
     def hosting(self) -> RunService:
         """Return the service for runs that are hosted here, and watch them from the first request on.

@@ -20,7 +20,7 @@ from weft.authoring.runnable import Runnable
 from weft.core.commands import CancelRun, Mailed
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
-from weft.errors import NotRunning, UsageError
+from weft.errors import UsageError
 from weft.observe.explanation import Waiting
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.local import LocalRuns
@@ -244,13 +244,7 @@ class World:
     @contextlib.contextmanager
     def _bound(self) -> Iterator[None]:
         """Let the app use this world's service for the time being."""
-        try:
-            before: RunService | None = self.app.service
-        except NotRunning:
-            before = None
-        service = getattr(self, "_service", None)
-        if service is not None:
-            self.app.bind(service)
+        before = self.app.bind(self._services[-1] if self._services else None)
         try:
             yield
         finally:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from weft.core import commands as c
 from weft.core.decider import Machine
 from weft.core.ids import Epoch, RunId, RunUid
-from weft.errors import WeftError
+from weft.errors import IdTaken, WeftError
 from weft.ports.store import NewRun
-from weft.runtime.replies import resolve, taken
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.run.ports import RunPorts
@@ -48,16 +46,15 @@ class RunStarter:
             owner=ports.host,
             attributes=start.attributes,
         )
-        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        posted = PendingCommand(start, reply=resolve(done))
-        actor.post(posted)
         try:
-            await done
-        except asyncio.CancelledError:
-            posted.abandoned = True
-            raise
+            await PendingCommand(start).decide_with(actor.post)
         except WeftError:
             if not actor.machine.state.started:
                 self._runs.remove(actor)
             raise
         return actor.uid
+
+
+def taken(run_id: RunId) -> IdTaken:
+    """Make the error for a start whose id belongs to another run."""
+    return IdTaken(f"{run_id} exists already.", hint="Choose another id, or omit it for a new run.", run_id=run_id)

@@ -17,9 +17,9 @@ from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
+from weft.runtime.ownership.begin import taken
 from weft.runtime.ownership.faults import FaultyRuns
 from weft.runtime.ownership.load import Loader
-from weft.runtime.replies import taken
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import Draft, PendingCommand

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable
+from functools import partial
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -32,6 +34,26 @@ class PendingCommand(msgspec.Struct, eq=False):
     flight: Flight | None = None
     abandoned: bool = False
     """The caller was told that the command may not have happened, so it is not repeated."""
+
+    async def decide_with(self, post: Callable[[PendingCommand], None]) -> None:
+        """Post the command to its run. Returns when its decision is durable. Raises the refusal."""
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.reply = partial(_settle, done)
+        post(self)
+        try:
+            await done
+        except asyncio.CancelledError:
+            self.abandoned = True
+            raise
+
+
+def _settle(done: asyncio.Future[None], error: WeftError | None) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
 
 
 class Draft(msgspec.Struct, eq=False):

@@ -24,8 +24,7 @@ async def start(call: ApiCall) -> Reply:
     """Start a run, or find the run of the same start."""
     new = call.given(views.StartBody)
     workflow = _wanted(new)
-    services = call.services
-    services.hosting()
+    service, services = call.hosting(), call.services
     await services.admission.admit()
     by_key = call.key if new.id is None else None
     with services.admission as burst_delay_ms:
@@ -40,7 +39,7 @@ async def start(call: ApiCall) -> Reply:
             delay_ms=round(new.delay * 1000) or burst_delay_ms,
         )
         try:
-            started = await call.service.start(order)
+            started = await service.start(order)
         except IdTaken as error:
             if by_key is None:
                 raise
