@@ -16,13 +16,15 @@ from weft.core import events as e
 HELPED = ("receiving", "answering", "refusing", "asking", "escalating", "joining", "gathering", "cleaning")
 """They wait for somebody outside."""
 ALONE = sorted(set(CORPUS) - set(HELPED))
+SLOW = msgspec.structs.replace(CALM, lease_seconds=3600.0, scan_seconds=600.0, poll_seconds=600.0)
+"""A host that looks around rarely: one of them sleeps for a day."""
 RUNS = 12
 
 
 def logs(body: str, *, short_path: bool, runs: int = 1) -> dict[str, list[tuple[int, int, bytes]]]:
     """Play a workflow of the corpus to its end; what the store has then of every run."""
     app = build(CORPUS[body])
-    desk = Desk(app, settings=msgspec.structs.replace(CALM, short_path=short_path))
+    desk = Desk(app, settings=msgspec.structs.replace(SLOW, short_path=short_path))
 
     async def scene() -> None:
         handles = [await app.start("flow", id=f"run-{n}") for n in range(runs)]

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import scale
+
 VANDAL = """
 import asyncio, sys, weft
 
@@ -67,7 +69,7 @@ def run(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess
     )
 
 
-@pytest.mark.parametrize("way", ["run", "with"])
+@pytest.mark.parametrize("way", scale.first(1, ["run", "with"]))
 def test_a_host_whose_tasks_are_all_cancelled_ends_and_says_little(tmp_path: Path, way: str) -> None:
     ended = run(tmp_path, VANDAL, way)
     assert ended.returncode == 1, ended.stderr

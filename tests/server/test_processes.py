@@ -161,6 +161,7 @@ def test_steps_may_finish_before_all_children_stop(folder: Path) -> None:
         assert "task_lost" not in kinds
 
 
+@pytest.mark.proof
 def test_a_second_signal_ends_all_at_once(folder: Path) -> None:
     with process(folder, "serve", "app.py", "--port", "0", "--processes", "2") as running:
         server = Process(running)

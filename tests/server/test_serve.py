@@ -186,6 +186,7 @@ def test_what_was_accepted_survives_kill_9(folder: Path) -> None:
             assert result["output"] == f"o-{n} for {n}"
 
 
+@pytest.mark.proof
 def test_a_step_that_runs_may_finish_before_the_server_stops(folder: Path) -> None:
     with serve(folder) as server:
         server.ask("POST", "/api/v1/runs", {"workflow": "patient", "id": "p"})
