@@ -108,8 +108,7 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
     planned = bool(bytes(plan))
     if not planned and not order.goals:
         return start
-    fields = {field: getattr(start, field) for field in start.__struct_fields__}
-    return c.StartGoal(**fields, plan=plan, goals=[] if planned else list(order.goals))
+    return c.StartGoal(**msgspec.structs.asdict(start), plan=plan, goals=[] if planned else list(order.goals))
 
 
 async def stored_workflow(definitions: Definitions, name: str, version: str) -> Definition | None:

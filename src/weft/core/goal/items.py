@@ -11,6 +11,7 @@ from weft.core import events as e
 from weft.core.goal.flow import NeedCounts
 from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
 from weft.core.goal.plan import GoalPlan
+from weft.core.goal.shape import PlanShape
 from weft.core.goal.state import GoalState, Place, StepRun
 from weft.core.run import tasks, undo
 from weft.core.run.state import OpenTask
@@ -22,15 +23,20 @@ class Items:
 
     def __init__(self, state: GoalState) -> None:
         self.state = state
-        self.plan: GoalPlan | None = None
+        self.shape: PlanShape | None = None
+        """The plan. None until there is one."""
         self.counted: NeedCounts | None = None
         """The counts, if something has asked for them. They follow from plan and state."""
 
     @property
+    def plan(self) -> GoalPlan | None:
+        return self.shape.plan if self.shape is not None else None
+
+    @property
     def flow(self) -> NeedCounts | None:
         """The counts of the run. None until there is a plan."""
-        if self.counted is None and self.plan is not None:
-            self.counted = NeedCounts(self.plan, self.state)
+        if self.counted is None and self.shape is not None:
+            self.counted = NeedCounts(self.shape.plan, self.state)
         return self.counted
 
     def shown(self, place: Place) -> str:
@@ -40,17 +46,18 @@ class Items:
     def begin(self, event: e.TaskScheduled | e.ChildStarted | e.AskOpened) -> None:
         """Begin an item."""
         state = self.state
-        place = Place(event.node, event.item)
-        run = state.steps[place.step]
+        number, index = state.seq, event.item
+        run = state.steps[event.node]
         if run.again:
             run.again.pop(0)
         else:
-            run.index_next = place.index + 1
+            run.index_next = index + 1
         run.active += 1
-        run.open[place.index] = state.seq
-        state.places[state.seq] = place
-        if isinstance(event, e.TaskScheduled):
-            state.tasks[state.seq].place = self.shown(place)
+        run.open[index] = number
+        place = state.places[number] = Place(event.node, index)
+        task = state.tasks.get(number)
+        if task is not None:
+            task.place = self.shown(place) if run.fan_out else event.node
 
     def skip(self, event: e.WorkSkipped) -> None:
         """Skip an item because its predicate is false."""

@@ -24,7 +24,7 @@ from weft.core.goal.plan import GoalPlan, decode_plan, encode_plan
 from weft.core.goal.retry import decide_retry, reopen
 from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events, result_of_run
-from weft.core.goal.shape import SimplePlan, shape_of
+from weft.core.goal.shape import PlanShape, SimplePlan, shape_of
 from weft.core.goal.simple import STARTS_MAX, started
 from weft.core.goal.start import decide_start
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
@@ -59,7 +59,7 @@ class GoalStyle:
         self.state = state
         self.items = Items(state)
         if bytes(state.plan) != b"null":
-            self.items.plan = decode_plan(state.plan)
+            self.items.shape = shape_of(decode_plan(state.plan))
         self._bound: dict[str, BoundInputs] = {}
         self._turn: Turn | None = None
         self._simple_at = 0
@@ -96,9 +96,10 @@ class GoalStyle:
 
         Then the counts are not needed.
         """
-        if self._simple_at != self.state.seq or self.items.counted is not None or self.items.plan is None:
+        items = self.items
+        if self._simple_at != self.state.seq or items.counted is not None or items.shape is None:
             return None
-        return shape_of(self.items.plan).simple
+        return items.shape.simple
 
     def stay_simple(self) -> None:
         """Note that the run is still simple after the last event."""
@@ -218,9 +219,8 @@ class GoalStyle:
         if not is_ref(stored):
             given = given_values(unseal(stored))
             state.facts = {name: [Value(Raw(seal(raw)))] for name, raw in given.items()}
-        shape = shape_of(plan)
+        shape = self._count_anew(plan)
         state.begun = not is_ref(stored) and shape.matched.isdisjoint(state.facts)
-        self._count_anew(plan)
         if shape.simple is not None and state.begun and shape.simple.provided.isdisjoint(state.facts):
             self.stay_simple()
 
@@ -234,8 +234,10 @@ class GoalStyle:
         state.begun = True
         self._count_anew(decode_plan(state.plan))
 
-    def _count_anew(self, plan: GoalPlan) -> None:
-        self.items.plan, self.items.counted = plan, None
+    def _count_anew(self, plan: GoalPlan) -> PlanShape:
+        shape = self.items.shape = shape_of(plan)
+        self.items.counted = None
+        return shape
 
     def _over(self, event: e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent) -> None:
         self.state.deadlines, self.state.places = {}, {}
@@ -293,7 +295,8 @@ class GoalStyle:
                 state.facts.setdefault(fact, []).append(value)
                 given[fact] = value
         run.gave = sorted(outputs)
-        if self._is_goal(event.step):
+        assert self.items.shape is not None
+        if event.step in self.items.shape.goals:
             run.outputs = outputs
         else:
             run.results = {}
@@ -303,10 +306,6 @@ class GoalStyle:
         if flow is not None:
             flow.step_over(flow.steps[event.step], given)
             self._close_settled()
-
-    def _is_goal(self, step: str) -> bool:
-        assert self.items.plan is not None
-        return step in shape_of(self.items.plan).goals
 
     def _step_failed(self, event: e.StepFailedEvent) -> None:
         node = self._node(event.step)

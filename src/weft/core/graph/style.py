@@ -242,18 +242,12 @@ class GraphStyle:
     def _routed(self, event: e.NodeRouted) -> None:
         if event.token and self._hopped(event):
             return
+        if not event.token:
+            self._begun(event)
+            return
         graph, state = self.graph, self.state
         game = Game(graph, state, event.arrival)
         state.hops += 1
-        if not event.token:
-            state.begun = True
-            state.input = event.output or state.input
-            origin = Token(id=derive(state.line, "start"), node=START, path=[], value=state.input)
-            game.emit(origin, None, event.taken, state.input, skips=event.skips)
-            game.settle()
-            if event.task is not None:
-                self._begin_task(event.task)
-            return
         token = state.tokens[event.token]
         self._leave_agenda(token.id)
         node = graph.nodes[token.node]
@@ -273,6 +267,21 @@ class GraphStyle:
         game.settle()
         if event.task is not None:
             self._begin_task(event.task)
+
+    def _begun(self, event: e.NodeRouted) -> None:
+        """Emit the first tokens. A single one that begins a task at once is outside every scope."""
+        state = self.state
+        state.begun = True
+        state.input = event.output or state.input
+        origin = Token(id="", node=START, path=[], value=state.input, output=state.input)
+        if event.task is not None:
+            self.hop(origin, self.graph.edges[event.taken[0].edge], event.task)
+            return
+        state.hops += 1
+        origin.id = derive(state.line, "start")
+        game = Game(self.graph, state, event.arrival)
+        game.emit(origin, None, event.taken, state.input, skips=event.skips)
+        game.settle()
 
     def _hopped(self, event: e.NodeRouted) -> bool:
         """Move a token along the only edge of its node, if no scope, join or other token is involved.
@@ -294,7 +303,7 @@ class GraphStyle:
         """Move a token outside every scope along an edge and begin the task behind it. Without an edge, it ends."""
         state = self.state
         state.hops += 1
-        del state.tokens[token.id]
+        state.tokens.pop(token.id, None)
         if edge is None or task is None:
             return None
         child = state.tokens[task.token] = Token(
