@@ -59,3 +59,13 @@ def test_a_start_from_elsewhere_is_planned_by_its_host(tmp_path: Path) -> None:
 
 def _start(run_id: str, given: bytes) -> StartRun:
     return StartRun(run_id=run_id, workflow="pricing", style="goal", input=Raw(given))
+
+
+def test_code_gets_the_facts_of_goals_that_it_reaches() -> None:
+    app = shop()
+
+    @app.workflow
+    async def order(ctx: weft.Context, n: int) -> int:
+        return (await ctx.achieve("price", given={"n": n}))["total"]  # type: ignore[no-any-return]
+
+    assert World(app).run(order(3), id="o-1") == 6

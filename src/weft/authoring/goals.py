@@ -112,12 +112,10 @@ class _FactsCodec(Codec[Facts]):
 
     def __init__(self) -> None:
         super().__init__(Any)
+        self.read = lambda raw: Facts(values.decode(raw))
 
     def decode(self, raw: bytes, *, what: str = "got") -> Facts:
-        return Facts(values.decode(raw))
-
-    def read(self, raw: bytes) -> Facts:
-        return Facts(values.decode(raw))
+        return self.read(raw)
 
     def encode(self, value: Facts, *, what: str = "got") -> bytes:
         return values.encode(value.result, what=what)
