@@ -28,7 +28,7 @@ NEED_AN_EXTRA = {
     "postgres": "weft.stores.postgres",
     "s3": "weft.stores.blobs.s3",
     "server": "weft.server.api weft.server.buffered_http weft.server.telemetry weft.server.listener "
-    "weft.server.services weft.server.table weft.server.endpoints.live",
+    "weft.server.services weft.server.route_table weft.server.endpoints.live",
 }
 
 

@@ -13,8 +13,8 @@ from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
 from weft.server.buffered_http import HEAD_BYTES_MAX
 from weft.server.limits import RequestLimits
-from weft.server.openapi import document
-from weft.server.table import ROUTES
+from weft.server.openapi import openapi_document
+from weft.server.route_table import ROUTES
 
 SECONDS_MAX = 60.0
 # A live stream goes on until the client leaves, and this client waits for its end.
@@ -26,7 +26,7 @@ REFUSED = ["400", "403", "404", "405", "409", "413", "415", "422", "429", "431"]
 
 config = schemathesis.Config.from_dict({"checks": {"negative_data_rejection": {"expected-statuses": REFUSED}}})
 routes = [route for route in ROUTES if route.name not in ENDLESS]
-schema = schemathesis.openapi.from_dict(document(routes), config=config)
+schema = schemathesis.openapi.from_dict(openapi_document(routes), config=config)
 checks = [CHECKS.get_one(name) for name in CHECKS.get_all_names() if name not in LEFT_OUT]
 session = requests.Session()
 session.trust_env = False  # or proxies are looked for in the environment before every request

@@ -16,7 +16,7 @@ def add_key(server: Server, name: str, *scopes: str, now: int | None = None, **w
     text, kept = new_key(NewKey(name=name, scopes=scopes, **wish), moment)
     server.inside(service.store.access.add(kept))
     # What the gate believes for a second is not what a test waits for.
-    server.api.services.gate._looked = -10.0  # type: ignore[attr-defined]
+    server.api.services.gate._checked_at = -10.0  # type: ignore[attr-defined]
     return text
 
 

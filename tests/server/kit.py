@@ -23,8 +23,8 @@ from weft.server.identity import Gate
 from weft.server.limits import RequestLimits
 from weft.server.listener import Listener
 from weft.server.problems import RequestRefused
+from weft.server.route_table import ROUTES
 from weft.server.router import Router
-from weft.server.table import ROUTES
 
 F = TypeVar("F", bound=Callable[..., None])
 API = "/api/v1"

@@ -24,8 +24,8 @@ from weft.core.ids import Millis
 from weft.runtime.clock import SystemClock
 from weft.server.access.gate import AccessGate
 from weft.server.access.keys import NewKey, digest_of, new_key
-from weft.server.access.tokens import AGAIN_SECONDS, Tokens
-from weft.server.settings import JwtSettings, jwt_settings_here
+from weft.server.access.tokens import REFETCH_SECONDS, Tokens
+from weft.server.settings import JwtSettings, read_jwt_settings
 from weft.stores.memory import MemoryStore
 
 ISSUER, AUDIENCE = "https://issuer.example", "weft"
@@ -321,7 +321,7 @@ def test_keys_are_fetched_once_and_again_when_a_new_one_signs(
     assert provider.fetched == 1
 
     provider.add("two")
-    seconds[0] += AGAIN_SECONDS
+    seconds[0] += REFETCH_SECONDS
     assert not refused(Caller(guarded, provider.token("two")).get(f"{API}/runs"))
     assert provider.fetched == 2
 
@@ -382,13 +382,13 @@ def test_where_tenants_are_named_by_a_claim_a_token_without_one_is_refused(
 
 
 def test_half_of_the_settings_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert jwt_settings_here() is None
+    assert read_jwt_settings() is None
     monkeypatch.setenv("WEFT_JWT_ISSUER", ISSUER)
     with pytest.raises(weft.UsageError, match="WEFT_JWT_JWKS"):
-        jwt_settings_here()
+        read_jwt_settings()
     monkeypatch.setenv("WEFT_JWT_AUDIENCE", AUDIENCE)
     monkeypatch.setenv("WEFT_JWT_JWKS", "file:///etc/passwd")
     with pytest.raises(weft.UsageError, match="not a URL"):
-        jwt_settings_here()
+        read_jwt_settings()
     monkeypatch.setenv("WEFT_JWT_JWKS", "https://issuer.example/jwks")
-    assert jwt_settings_here() == JwtSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://issuer.example/jwks")
+    assert read_jwt_settings() == JwtSettings(issuer=ISSUER, audience=AUDIENCE, jwks="https://issuer.example/jwks")

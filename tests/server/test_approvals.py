@@ -22,7 +22,7 @@ from tests.server.shop import Parcel
 from weft.core.ids import RunId
 from weft.server.approvals.links import Claim, Links
 from weft.server.approvals.notifier import Notifier
-from weft.server.settings import NotifierSettings, notifier_settings_here
+from weft.server.settings import NotifierSettings, read_notifier_settings
 from weft.tokens import is_signed
 
 EVIL = "<script>alert('x')</script>\"'&"
@@ -265,7 +265,7 @@ def test_an_expired_link_is_refused(server: Server, root: Caller) -> None:
     service = server.app.service
     (item,) = [one for one in approvals(root) if one["run"] == "expired"]
     row = server.inside(service.row(RunId("expired")))
-    links = server.inside(Links.of(service.store.access))
+    links = server.inside(Links.for_store(service.store.access))
     late = links.token(Claim(row.uid, 2, item["digest"], True, "ann", [], service.clock.now_ms() // 1000))
     good = links.token(Claim(row.uid, 2, item["digest"], True, "ann", [], service.clock.now_ms() // 1000 + 60))
 
@@ -280,7 +280,7 @@ def test_a_link_for_another_subject_or_another_question_is_over(server: Server, 
     service = server.app.service
     (item,) = [one for one in approvals(root) if one["run"] == "changed"]
     row = server.inside(service.row(RunId("changed")))
-    links = server.inside(Links.of(service.store.access))
+    links = server.inside(Links.for_store(service.store.access))
     until = service.clock.now_ms() // 1000 + 60
     for claim in (
         Claim(row.uid, 2, "0" * 32, True, "ann", [], until),
@@ -454,15 +454,15 @@ def test_what_was_asked_before_anybody_listened_is_told_when_somebody_does(recei
 
 
 def test_half_of_the_settings_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert notifier_settings_here() is None
+    assert read_notifier_settings() is None
     monkeypatch.setenv("WEFT_APPROVALS_URL", "https://chat.example/hook")
     with pytest.raises(weft.UsageError, match="WEFT_APPROVALS_SECRET"):
-        notifier_settings_here()
+        read_notifier_settings()
     monkeypatch.setenv("WEFT_APPROVALS_SECRET", "short")
     monkeypatch.setenv("WEFT_PUBLIC_URL", "https://weft.example/")
     with pytest.raises(weft.UsageError):
-        notifier_settings_here()
+        read_notifier_settings()
     monkeypatch.setenv("WEFT_APPROVALS_SECRET", SECRET)
-    assert notifier_settings_here() == NotifierSettings(
+    assert read_notifier_settings() == NotifierSettings(
         url="https://chat.example/hook", secret=SECRET, public="https://weft.example"
     )

@@ -17,8 +17,8 @@ from tests.server.shop import shop
 from tests.servers import database
 from weft.server.limits import RequestLimits
 from weft.server.request import FORM_TYPE
+from weft.server.route_table import ROUTES
 from weft.server.router import ApiRoute
-from weft.server.table import ROUTES
 
 NUL = "a\0b"
 

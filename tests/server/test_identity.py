@@ -13,8 +13,8 @@ import pytest
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
 from weft.errors import NotAllowed
-from weft.server.identity import AccessScope, Identity, OpenHere, is_loopback
-from weft.server.table import ROUTES
+from weft.server.identity import AccessScope, Identity, LoopbackGate, is_loopback
+from weft.server.route_table import ROUTES
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.9.9.9", "::1", "[::1]", "app.localhost"])
@@ -29,7 +29,7 @@ def test_names_that_are_not_of_this_machine(host: str) -> None:
 
 def admitted(server: tuple[str, int | None], **headers: str) -> bool:
     try:
-        asyncio.run(OpenHere().identify({"server": server}, headers))
+        asyncio.run(LoopbackGate().identify({"server": server}, headers))
     except NotAllowed:
         return False
     return True

@@ -270,17 +270,17 @@ def test_different_filters_are_counted_per_caller(monkeypatch: pytest.MonkeyPatc
 
         def listens(workflow: str, caller: str) -> bool:
             try:
-                stack.enter_context(feed.subscribed(Filter(workflow=workflow), caller))
+                stack.enter_context(feed.subscribe(Filter(workflow=workflow), caller))
             except RequestRefused:
                 return False
             return True
 
         assert [listens(name, "a") for name in ("x", "y", "z")] == [True, True, False]
         assert [listens(name, "b") for name in ("x", "y", "z", "v", "w")] == [True, True, True, True, False]
-        with pytest.raises(RequestRefused), feed.subscribed(Filter(workflow="u"), "b"):
+        with pytest.raises(RequestRefused), feed.subscribe(Filter(workflow="u"), "b"):
             pass
         for number in range(10):
-            with feed.subscribed(Filter(workflow=f"c{number}"), "c"):
+            with feed.subscribe(Filter(workflow=f"c{number}"), "c"):
                 pass
         assert len(feed._channels) == 6
         stack.close()

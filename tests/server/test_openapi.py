@@ -11,9 +11,9 @@ import msgspec
 import pytest
 
 import weft
-from weft.server.openapi import document
+from weft.server.openapi import openapi_document
+from weft.server.route_table import ROUTES
 from weft.server.router import ApiRoute
-from weft.server.table import ROUTES
 
 HERE = Path(__file__).parent
 
@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 @pytest.fixture(scope="module")
 def document_of_all() -> dict[str, Any]:
     """The document, made once for the tests of all routes."""
-    return document(ROUTES)
+    return openapi_document(ROUTES)
 
 
 def claimed_by_tests() -> set[str]:
@@ -37,7 +37,7 @@ def claimed_by_tests() -> set[str]:
 
 
 def test_every_operation_of_the_document_has_a_test() -> None:
-    operations = {one["operationId"] for path in document(ROUTES)["paths"].values() for one in path.values()}
+    operations = {one["operationId"] for path in openapi_document(ROUTES)["paths"].values() for one in path.values()}
 
     assert operations == {route.name for route in ROUTES}
     assert operations - claimed_by_tests() == set()
@@ -50,7 +50,7 @@ def test_every_name_and_every_place_stands_once() -> None:
 
 
 def test_every_schema_of_the_document_is_one() -> None:
-    whole = document(ROUTES)
+    whole = openapi_document(ROUTES)
     for name, schema in whole["components"]["schemas"].items():
         jsonschema_rs.Draft202012Validator({**schema, "components": whole["components"]})
         assert schema.get("title", name)
@@ -77,14 +77,14 @@ def test_every_write_takes_a_key_and_says_what_it_takes_and_every_list_pages(
 
 
 def test_unknown_fields_are_refused_by_every_body() -> None:
-    schemas = document(ROUTES)["components"]["schemas"]
+    schemas = openapi_document(ROUTES)["components"]["schemas"]
     for route in ROUTES:
         if route.body not in (None, msgspec.Raw):
             assert schemas[route.body.__name__]["additionalProperties"] is False, route.name
 
 
 def test_the_body_of_new_steps_has_an_example_that_can_be_registered() -> None:
-    schemas = document(ROUTES)["components"]["schemas"]
+    schemas = openapi_document(ROUTES)["components"]["schemas"]
     (example,) = schemas["StepsDocument"]["properties"]["document"]["examples"]
 
     assert schemas["StepsDocument"]["required"] == ["document"]

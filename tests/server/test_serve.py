@@ -165,7 +165,8 @@ def test_what_a_person_may_have_to_look_at_is_logged(folder: Path) -> None:
     told = [line["message"] for line in lines if line["logger"] == "weft.runs"]
     assert len(told) == 4
     assert re.match(
-        r"weft: doomed: attempt 1 of refuse failed, the next one is in \S+: refuse: OSError: no stock at app.py:\d+",
+        r"weft: doomed: attempt 1 of refuse failed, the next attempt is in \S+: "
+        r"refuse: OSError: no stock at app.py:\d+",
         said["warning", "doomed"],
     )
     assert any(text.startswith("weft: doomed: reserve could not be undone: release: Critical: stuck") for text in told)

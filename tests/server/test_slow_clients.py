@@ -17,7 +17,7 @@ from tests.server.keyring import caller
 from tests.server.kit import API, Server, serving
 from tests.server.shop import shop
 from weft.server import buffered_http
-from weft.server.limits import Bodies, RequestLimits, Room
+from weft.server.limits import BodyReader, RequestLimits, RequestSlots
 from weft.server.problems import RequestRefused
 
 # Longer than a machine stands still between two lines of a test.
@@ -120,7 +120,7 @@ def test_health_is_answered_when_there_is_no_place_left() -> None:
     with serving(shop(), limits=RequestLimits(in_flight=2, rate_per_second=1)) as server:
 
         async def fill() -> None:
-            server.api._requests._inside = 2
+            server.api._requests._total = 2
 
         server.inside(fill())
         assert server.get(f"{API}/runs").code == "limit.busy"
@@ -130,15 +130,20 @@ def test_health_is_answered_when_there_is_no_place_left() -> None:
 
 
 def test_a_caller_gets_half_of_the_places() -> None:
-    room = Room(4, "requests")
-    with room.place("a"), room.place("a"):
-        with pytest.raises(RequestRefused, match="2 requests"), room.place("a"):
+    room = RequestSlots(4, "requests")
+    with room.slot("a"), room.slot("a"):
+        with pytest.raises(RequestRefused, match="2 simultaneous requests"), room.slot("a"):
             pass
-        with room.place("b"), room.place("b"), pytest.raises(RequestRefused, match="4 requests"), room.place("c"):
+        with (
+            room.slot("b"),
+            room.slot("b"),
+            pytest.raises(RequestRefused, match="4 simultaneous requests"),
+            room.slot("c"),
+        ):
             pass
-        with room.place("c"):
+        with room.slot("c"):
             pass
-    assert not room._places
+    assert not room._taken
 
 
 def test_one_tenant_cannot_take_the_places_of_another() -> None:
@@ -162,7 +167,7 @@ def test_bodies_that_arrive_share_a_budget_and_the_oldest_gives_way() -> None:
     """Memory is bounded, whatever the number of connections; what arrives at once is never dropped."""
 
     async def main() -> None:
-        bodies = Bodies(RequestLimits(unfinished_bytes=1_000, body_seconds=600))
+        bodies = BodyReader(RequestLimits(unfinished_bytes=1_000, body_seconds=600))
         queues: list[asyncio.Queue[Any]] = [asyncio.Queue() for _ in range(3)]
         reading = [asyncio.ensure_future(bodies.read(queue.get, None)) for queue in queues]
         for queue in queues[:2]:

@@ -29,8 +29,8 @@ from weft.ports.store import Page, RunQuery, RunRow, Store
 from weft.runtime.run.standing import DEAD_LETTERS
 from weft.runtime.tenancy import TenantService, check_tenant
 from weft.server.identity import AccessScope
+from weft.server.route_table import ROUTES
 from weft.server.router import ApiRoute
-from weft.server.table import ROUTES
 
 # What the path of a route names: nothing of a tenant's, a run, or something of a run. Or the route is the operator's.
 OPEN, SHARED, RUN, PLACE, OPERATORS = "open", "shared", "run", "place", "operators"
@@ -115,7 +115,7 @@ def test_every_route_has_a_rule() -> None:
 def test_the_rules_agree_with_the_table() -> None:
     for route in ROUTES:
         assert (route.scope is None) == (RULES[route.name] == OPEN), route.name
-        assert route.whole == (RULES[route.name] == OPERATORS), route.name
+        assert route.operator_only == (RULES[route.name] == OPERATORS), route.name
 
 
 @pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] != OPEN], ids=lambda one: one.name)

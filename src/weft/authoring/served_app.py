@@ -11,7 +11,7 @@ from weft.authoring.registrations import Registrations
 from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow
 from weft.core.goal.plan import GoalPlan
-from weft.server.hosted import Known
+from weft.server.hosted_app import HostedWorkflow
 
 
 class Served:
@@ -20,7 +20,7 @@ class Served:
     def __init__(self, registered: Registrations) -> None:
         self._registered = registered
 
-    def workflows(self) -> Sequence[Known]:
+    def workflows(self) -> Sequence[HostedWorkflow]:
         registered = self._registered
         found = [registered.known(*key) for key in registered.workflow_versions()]
         return [_known(one) for one in [*found, *registered.graphs()] if one is not None]
@@ -29,8 +29,8 @@ class Served:
         return self._registered.make_plan(goals, given)
 
 
-def _known(workflow: Runnable[Any]) -> Known:
-    return Known(
+def _known(workflow: Runnable[Any]) -> HostedWorkflow:
+    return HostedWorkflow(
         name=workflow.name,
         version=workflow.version,
         style=workflow.style,

@@ -27,7 +27,7 @@ from weft.errors import NotAllowed, Unavailable, UsageError
 from weft.extras import require
 from weft.server.identity import is_loopback
 from weft.server.logs import log_to
-from weft.server.settings import jwt_settings_here
+from weft.server.settings import read_jwt_settings
 from weft.stores import open_store
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ async def _refuse_open(url: str, host: str) -> None:
     store = open_store(url)
     await store.open()
     try:
-        if await store.access.is_open() and jwt_settings_here() is None:
+        if await store.access.is_open() and read_jwt_settings() is None:
             raise NotAllowed(
                 f"Without keys the server answers on this machine only, not on {host}.",
                 hint="Make a key: weft keys create NAME --scope admin. And put something that speaks TLS before it.",

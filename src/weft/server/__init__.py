@@ -1,4 +1,4 @@
-"""The server: an HTTP API for every language, live streams, and work for workers elsewhere.
+"""The server: an HTTP API for every language, live streams, and tasks for remote workers.
 
-It knows an application only by the protocol in ``hosted``; ``app.router`` is an ``Api`` over the app itself.
+It knows an application only by the protocol in ``hosted_app``. ``app.router`` is the ``Api`` of an app.
 """

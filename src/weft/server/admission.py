@@ -1,10 +1,10 @@
-"""Admission of new runs: whether one is accepted, and whether it begins at once.
+"""Decide whether a new run is accepted, and whether it begins at once.
 
-New runs are refused while work that is already accepted waits for too long.
+New runs are refused while accepted work waits for too long.
 
 While many starts are in progress, new runs are only written to the store, which is all that their callers wait for.
-They begin when the burst is over, and at the latest after the delay that is in their rows. So nothing is lost if the
-host dies in between.
+They begin when the burst is over, or at the latest after the delay in their rows. So nothing is lost if the host dies
+in between.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from weft.runtime.service import RunService
 from weft.runtime.status import HostStatus
 from weft.server.limits import busy
 
-LOOK_SECONDS = 1.0
+MEASURE_SECONDS = 1.0
 RETRY_SECONDS_MAX = 60
 STARTS_MAX = 16
-"""More starts in progress at once are a burst."""
+"""More simultaneous starts than this are a burst."""
 BURST_DELAY_MS = 5_000
 CALM_SECONDS = 0.02
-"""A burst is over when there was none for this long."""
+"""A burst is over when there were fewer starts for this long."""
 RUNS_PER_ROUND = 50
 
 
@@ -35,7 +35,7 @@ class Admission:
 
     def __init__(self, backlog_seconds_max: float) -> None:
         self._age_max = backlog_seconds_max
-        self._looked = -math.inf
+        self._measured_at = -math.inf
         self._age = 0.0
         self._starts = 0
         self._last_burst = 0.0
@@ -54,8 +54,8 @@ class Admission:
         """Return the age of the oldest work that waits for a slot or for memory. Measured at most once a second."""
         now = time.monotonic()
         work = self._runs.work if self._runs is not None else None
-        if work is not None and now - self._looked >= LOOK_SECONDS:
-            self._looked = now
+        if work is not None and now - self._measured_at >= MEASURE_SECONDS:
+            self._measured_at = now
             self._age = await work.backlog_ms() / 1000
         return self._age
 
@@ -64,7 +64,7 @@ class Admission:
         age = await self.backlog_seconds()
         if age > self._age_max:
             raise busy(
-                f"Work has waited for {age:.0f} s; new runs are taken again below {self._age_max:g} s.",
+                f"The oldest work has waited for {age:.0f} s. New runs are accepted again below {self._age_max:g} s.",
                 min(RETRY_SECONDS_MAX, math.ceil(age - self._age_max) + 1),
             )
 
@@ -81,10 +81,10 @@ class Admission:
         self._starts -= 1
 
     def begin_later(self, uid: RunUid) -> None:
-        """Begin a delayed run, which is durable, when the burst is over."""
+        """Begin a delayed run when the burst is over. Its row is already durable."""
         now = time.monotonic()
         while self._delayed and self._delayed[0][0] <= now:
-            self._delayed.popleft()  # its delay is over, which every host sees by itself
+            self._delayed.popleft()  # its delay is over, so any host may claim it
         self._delayed.append((now + BURST_DELAY_MS / 1000, uid))
         runs = self._runs
         if not self._waiting and runs is not None and runs.local is not None:

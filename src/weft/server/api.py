@@ -1,4 +1,4 @@
-"""The ASGI application: checks limits, identifies the caller, runs the endpoint of the route, and answers errors."""
+"""The ASGI application. It checks limits, identifies the caller, runs the endpoint and translates errors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import msgspec
 from weft.errors import NotAllowed, WeftError
 from weft.runtime.service import RunService
 from weft.server.asgi import AsgiScope, Receive, Send
-from weft.server.hosted import Hosted
+from weft.server.hosted_app import Hosted
 from weft.server.identity import NOBODY, Gate, Identity
-from weft.server.limits import Bodies, RequestLimits, Room, check_json
-from weft.server.live.carriers import NORMAL, send_events, send_messages
+from weft.server.limits import BodyReader, RequestLimits, RequestSlots, check_json
 from weft.server.live.frames import Batches
+from weft.server.live.transports import NORMAL, send_events, send_messages
 from weft.server.logs import RUN_ID
-from weft.server.openapi import PROBLEM_MEDIA, encoded
+from weft.server.openapi import PROBLEM_MEDIA, encode_openapi
 from weft.server.problems import RETRY_AFTER_SECONDS, ProblemDetails, RequestRefused, problem, problem_of
 from weft.server.request import (
     FORM_TYPE,
@@ -33,9 +33,9 @@ from weft.server.request import (
     read_key,
     read_query,
 )
-from weft.server.router import ApiRoute, Found, Router
+from weft.server.route_table import ROUTES
+from weft.server.router import ApiRoute, RouteMatch, Router
 from weft.server.services import Services
-from weft.server.table import ROUTES
 
 log = logging.getLogger("weft.api")
 
@@ -58,11 +58,13 @@ class Api:
         limits: RequestLimits | None = None,
     ) -> None:
         """``runs`` returns the service for the runs of the app. Raises NotRunning."""
-        services = self.services = Services(hosted, runs, partial(encoded, ROUTES), gate=gate, limits=limits)
+        services = self.services = Services(hosted, runs, partial(encode_openapi, ROUTES), gate=gate, limits=limits)
         self._router = Router(ROUTES)
-        self._bodies = Bodies(services.limits)
-        self._requests = Room(services.limits.in_flight, "requests")
-        self._listeners = Room(services.limits.live, "clients that listen or wait", services.telemetry.listening)
+        self._bodies = BodyReader(services.limits)
+        self._requests = RequestSlots(services.limits.in_flight, "requests")
+        self._listeners = RequestSlots(
+            services.limits.live, "clients that listen or wait", services.telemetry.count_listeners
+        )
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -70,8 +72,8 @@ class Api:
         elif scope["type"] == "websocket":
             await self._socket(scope, receive, send)
         else:
-            # A lifespan belongs to the application that hosts the engine.
-            raise RuntimeError(f"the API takes requests, not {scope['type']}")
+            # The lifespan belongs to the application that hosts the engine.
+            raise RuntimeError(f"the API serves requests and WebSockets, not {scope['type']}")
 
     # --- requests -------------------------------------------------------------------------------------------------
 
@@ -79,11 +81,11 @@ class Api:
         began = time.perf_counter()
         name, waits, status = "none", False, 500
         try:
-            found = self._found(scope["method"], scope)
-            name, waits = found.route.name, found.route.kind in ("wait", "live")
-            token = RUN_ID.set(found.parameters.get("id", "")) if "/runs/" in found.route.path else None
+            match = self._match(scope["method"], scope)
+            name, waits = match.route.name, match.route.kind in ("wait", "live")
+            token = RUN_ID.set(match.parameters.get("id", "")) if "/runs/" in match.route.path else None
             try:
-                status = await self._answer(found, scope, receive, send)
+                status = await self._answer(match, scope, receive, send)
             finally:
                 if token is not None:
                     RUN_ID.reset(token)
@@ -91,43 +93,49 @@ class Api:
             status = refused.status
             await _send_problem(send, problem(status, refused.code, refused.detail, hint=refused.hint), refused)
         except WeftError as error:
-            told = problem_of(error)
-            status = told.status
+            details = problem_of(error)
+            status = details.status
             if status >= 500:
                 log.warning("%s %s: %s", scope["method"], name, error)
-            await _send_problem(send, told)
+            await _send_problem(send, details)
         except Exception:
             log.exception("%s %s failed", scope["method"], name)
-            await _send_problem(send, problem(500, "weft.error", "Something in Weft itself failed; its log has more."))
+            await _send_problem(
+                send, problem(500, "weft.error", "An error inside Weft. The log of the server has more.")
+            )
         finally:
             seconds = time.perf_counter() - began
-            self.services.telemetry.answered(name, status, None if waits else seconds)
+            self.services.telemetry.count_request(name, status, None if waits else seconds)
             if log.isEnabledFor(logging.DEBUG):
                 log.debug("%s %s %d", scope["method"], name, status, extra={"ms": round(seconds * 1000, 2)})
 
-    def _found(self, method: str, scope: AsgiScope) -> Found:
+    def _match(self, method: str, scope: AsgiScope) -> RouteMatch:
         limits = self.services.limits
         headers = scope["headers"]
         if len(headers) > limits.headers or sum(map(len, chain.from_iterable(headers))) > limits.header_bytes:
-            raise RequestRefused(431, "limit.exceeded", f"More than {limits.headers} headers, or too long ones.")
+            raise RequestRefused(
+                431,
+                "limit.exceeded",
+                f"More than {limits.headers} headers, or more than {limits.header_bytes:,} bytes.",
+            )
         if len(scope["query_string"]) > limits.query_bytes:
             raise RequestRefused(413, "limit.exceeded", f"The query has more than {limits.query_bytes:,} bytes.")
         path = _path(scope)
         if len(path) > limits.path_bytes:
             raise RequestRefused(413, "limit.exceeded", f"The path has more than {limits.path_bytes:,} bytes.")
-        found = self._router.find(method, path)
-        for name, value in found.parameters.items():
+        match = self._router.find(method, path)
+        for name, value in match.parameters.items():
             if len(value) > limits.parameter_chars:
                 what = f"The {name} in the path has more than {limits.parameter_chars:,} characters."
                 raise RequestRefused(413, "limit.exceeded", what)
             check_text(value, f"The {name} in the path")
-        return found
+        return match
 
-    async def _answer(self, found: Found, scope: AsgiScope, receive: Receive, send: Send) -> int:
-        route = found.route
-        call = await self._call(found, scope)
+    async def _answer(self, match: RouteMatch, scope: AsgiScope, receive: Receive, send: Send) -> int:
+        route = match.route
+        call = await self._call(match, scope)
         if route.kind == "live":
-            with self._listeners.place(call.caller):
+            with self._listeners.slot(call.caller):
                 batches = await route.endpoint(call)
                 if not isinstance(batches, Reply):
                     await send_events(receive, send, batches)
@@ -138,27 +146,27 @@ class Api:
         if route.is_write:
             await self._read(route, call, receive)
         if route.kind == "health":
-            answered = await route.endpoint(call)
+            answer = await route.endpoint(call)
         else:
-            room = self._listeners if route.kind == "wait" else self._requests
-            with room.place(call.caller):
-                answered = await route.endpoint(call)
-        reply = answered if isinstance(answered, Reply) else Reply(answered, route.statuses[0])
+            slots = self._listeners if route.kind == "wait" else self._requests
+            with slots.slot(call.caller):
+                answer = await route.endpoint(call)
+        reply = answer if isinstance(answer, Reply) else Reply(answer, route.statuses[0])
         await _send(send, reply, route.media)
         return reply.status
 
-    async def _call(self, found: Found, scope: AsgiScope) -> ApiCall:
-        """Read a request except for its body. Raises RequestRefused if the caller may not make it."""
+    async def _call(self, match: RouteMatch, scope: AsgiScope) -> ApiCall:
+        """Read a request, except for its body. Raises RequestRefused if the caller may not make it."""
         services = self.services
         headers = read_headers(scope)
-        identity = await self._identity(found.route, scope, headers)
-        if found.route.kind != "health":
+        identity = await self._identity(match.route, scope, headers)
+        if match.route.kind != "health":
             services.rates.take(identity.name)
         return ApiCall(
             services=services,
             identity=identity,
-            parameters=found.parameters,
-            query=read_query(scope["query_string"], found.route.query),
+            parameters=match.parameters,
+            query=read_query(scope["query_string"], match.route.query),
             root=scope.get("root_path", ""),
             headers=headers,
             address=(scope.get("client") or ("",))[0],
@@ -173,10 +181,10 @@ class Api:
         except NotAllowed as error:
             raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
         if not identity.may(route.scope):
-            what, hint = f"This needs the scope {route.scope}.", "Use a key that has it."
+            what, hint = f"This needs the scope {route.scope}.", "Use a key with this scope."
             raise RequestRefused(403, NotAllowed.code, what, hint=hint)
-        if route.whole and identity.tenant:
-            what, hint = "This is about all tenants.", "It is for the operator: a key without a tenant."
+        if route.operator_only and identity.tenant:
+            what, hint = "This concerns all tenants.", "Use an operator's key, which has no tenant."
             raise RequestRefused(403, NotAllowed.code, what, hint=hint)
         return identity
 
@@ -195,36 +203,36 @@ class Api:
 
     # --- sockets --------------------------------------------------------------------------------------------------
 
-    async def _batches(self, found: Found, call: ApiCall) -> Batches:
-        if found.route.kind != "live":
+    async def _batches(self, match: RouteMatch, call: ApiCall) -> Batches:
+        if match.route.kind != "live":
             raise RequestRefused(404, "request.unknown_route", "There is no WebSocket at this path.")
-        batches: Batches | Reply = await found.route.endpoint(call)
-        return _ended() if isinstance(batches, Reply) else batches
+        batches: Batches | Reply = await match.route.endpoint(call)
+        return _empty_batches() if isinstance(batches, Reply) else batches
 
     async def _socket(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
-        """Serve a live route over a WebSocket. It is accepted only if the same GET request would be."""
+        """Serve a live route over a WebSocket. Accepts it only if the same GET request would be accepted."""
         assert (await receive())["type"] == "websocket.connect"
         name, code = "none", NORMAL
         try:
-            found = self._found("GET", scope)
-            name = found.route.name
-            call = await self._call(found, scope)
-            batches = await self._batches(found, call)
-            with self._listeners.place(call.caller):
+            match = self._match("GET", scope)
+            name = match.route.name
+            call = await self._call(match, scope)
+            batches = await self._batches(match, call)
+            with self._listeners.slot(call.caller):
                 await send_messages(receive, send, batches)
         except (RequestRefused, WeftError) as error:
             code = POLICY_VIOLATION
             await send({"type": "websocket.close", "code": code, "reason": str(error)[:120]})
         except Exception:
-            log.exception("the socket %s failed", name)
+            log.exception("weft: the WebSocket %s failed", name)
             code = UNEXPECTED
             await send({"type": "websocket.close", "code": code, "reason": "an error in Weft itself"})
         finally:
-            self.services.telemetry.answered(name, code, None)
+            self.services.telemetry.count_request(name, code, None)
 
 
-async def _ended() -> Batches:
-    """Give an empty batch and end."""
+async def _empty_batches() -> Batches:
+    """Yield an empty batch and end."""
     yield []
 
 
@@ -241,19 +249,19 @@ async def _send(send: Send, reply: Reply, media: str) -> None:
     body = reply.body if isinstance(reply.body, bytes) else _encode(reply.body)
     headers = [(b"content-type", media.encode()), (b"content-length", b"%d" % len(body)), _NO_STORE, _NOSNIFF]
     for name, value in reply.headers.items():
-        headers.append((name.encode(), value.encode()))  # faster than a generator for so few
+        headers.append((name.encode(), value.encode()))  # faster than a generator here
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
 
 
-async def _send_problem(send: Send, told: ProblemDetails, refused: RequestRefused | None = None) -> None:
-    headers: dict[str, str] = {"www-authenticate": "Bearer"} if told.status == 401 else {}
-    if told.status == 408:
-        headers["connection"] = "close"  # the rest of the body would be taken for the next request
+async def _send_problem(send: Send, details: ProblemDetails, refused: RequestRefused | None = None) -> None:
+    headers: dict[str, str] = {"www-authenticate": "Bearer"} if details.status == 401 else {}
+    if details.status == 408:
+        headers["connection"] = "close"  # the rest of the body would be read as the next request
     if refused is not None and refused.allow:
         headers["allow"] = refused.allow
     if refused is not None and refused.retry_after is not None:
         headers["retry-after"] = str(refused.retry_after)
-    elif told.status in (429, 503):
+    elif details.status in (429, 503):
         headers["retry-after"] = str(RETRY_AFTER_SECONDS)
-    await _send(send, Reply(told, told.status, headers), PROBLEM_MEDIA)
+    await _send(send, Reply(details, details.status, headers), PROBLEM_MEDIA)

@@ -1,7 +1,7 @@
-"""The HTTP protocol of the server: uvicorn's parser in C, with limits, over a transport that buffers its writes.
+"""The HTTP protocol of the server: uvicorn's, with limits for slow clients and a transport that buffers writes.
 
-uvicorn writes the head and the body of an answer separately; unbuffered, each would be a system call and a packet. Its
-parser has no limit for the head of a request.
+uvicorn writes the head and the body of an answer separately. Unbuffered, each would be a system call and a packet.
+Its parser has no limit for the head of a request.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 CONNECTIONS_MAX = 10_000
 FILES_RESERVED = 256
 GRACE_SECONDS = 1.0
-"""The API refuses a late body with a typed error. After this time the connection is closed."""
+"""How long after the API has refused a late body its connection is closed."""
 UNREAD_SECONDS_MAX = 60.0
 """How long an answer may wait for its client to read."""
 HEAD_BYTES_MAX = 64 * 1024
-HELD_BYTES_MAX = 16 * 1024
-"""More is written at once, so that a client that does not read is noticed."""
+BUFFER_BYTES_MAX = 16 * 1024
+"""More than this is written at once, so that a client that does not read is detected."""
 
 
 class BufferedHttp(HttpToolsProtocol):
@@ -43,7 +43,7 @@ class BufferedHttp(HttpToolsProtocol):
         self._begun = False
         """Whether a part of the request's head has arrived."""
         self._head_bytes = 0
-        self._moved = 0
+        self._parts_done = 0
         self._deadline: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self.silent_since = self.loop.time()
@@ -53,17 +53,17 @@ class BufferedHttp(HttpToolsProtocol):
             self._make_room()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._expect_nothing()
+        self._cancel_deadline()
         self.resume_writing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        moved = self._moved
+        parts_done = self._parts_done
         super().data_received(data)
         if self.transport.is_closing() or self not in self.connections:
-            self._expect_nothing()  # closed, or a WebSocket now
+            self._cancel_deadline()  # closed, or a WebSocket now
             return
-        if self._moved == moved:
+        if self._parts_done == parts_done:
             if self._in_head:
                 self._head_bytes += len(data)
                 if self._head_bytes > HEAD_BYTES_MAX:
@@ -71,8 +71,8 @@ class BufferedHttp(HttpToolsProtocol):
                 elif self._deadline is None:
                     self._expect_head()
             return
-        # The head or the body is complete: wait for the next part.
-        self._expect_nothing()
+        # The head or the body is complete, so set the deadline for the next part.
+        self._cancel_deadline()
         if not self._in_head:
             self._deadline = self.loop.call_later(self._limits.body_seconds + GRACE_SECONDS, self._body_is_late)
         elif self._begun:
@@ -83,14 +83,14 @@ class BufferedHttp(HttpToolsProtocol):
     def _expect_head(self) -> None:
         self._deadline = self.loop.call_later(self._limits.head_seconds, self._head_is_late)
 
-    def _expect_nothing(self) -> None:
+    def _cancel_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
     def _head_is_late(self) -> None:
         if self.is_busy:
-            self._expect_head()  # pipelined: the client waits for the answer to the request before
+            self._expect_head()  # pipelined: the client waits for the answer to its previous request
         else:
             self._refuse_late("The head of the request did not arrive in time.")
 
@@ -100,20 +100,20 @@ class BufferedHttp(HttpToolsProtocol):
         else:
             self._refuse_late("The body of the request did not arrive in time.")
 
-    def _refuse_late(self, said: str) -> None:
+    def _refuse_late(self, message: str) -> None:
         self._deadline = None
         if self.transport.is_closing():
             return
         if self._begun and (self._in_head or (self.is_busy and not self.cycle.response_started)):
             self.transport.write(
                 b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\n"
-                b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(said), said.encode())
+                b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(message), message.encode())
             )
         self.transport.close()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is being answered."""
+        """Return whether a request is being answered."""
         return bool(self.cycle) and not self.cycle.response_complete
 
     def _make_room(self) -> None:
@@ -126,7 +126,7 @@ class BufferedHttp(HttpToolsProtocol):
 
     @property
     def is_silent(self) -> bool:
-        """Whether the server waits for the client to send something."""
+        """Return whether the server waits for the client to send something."""
         owes_body = not self._in_head and not self.flow.read_paused
         return (owes_body or not self.is_busy) and not self.transport.is_closing()
 
@@ -141,7 +141,7 @@ class BufferedHttp(HttpToolsProtocol):
             self._unread.cancel()
             self._unread = None
 
-    # --- what the parser finds ------------------------------------------------------------------------------------
+    # --- callbacks of the parser ----------------------------------------------------------------------------------
 
     def on_message_begin(self) -> None:
         self._begun = True
@@ -150,14 +150,14 @@ class BufferedHttp(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         self._in_head = False
         self._head_bytes = 0
-        self._moved += 1
+        self._parts_done += 1
         self.silent_since = self.loop.time()
         super().on_headers_complete()
 
     def on_message_complete(self) -> None:
         self._in_head = True
         self._begun = False
-        self._moved += 1
+        self._parts_done += 1
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
@@ -167,14 +167,14 @@ class BufferedHttp(HttpToolsProtocol):
 
 @functools.cache
 def connections_max() -> int:
-    """Return how many connections this process can have besides the files it needs."""
+    """Return how many connections this process may have, apart from the files that it needs."""
     if sys.platform == "win32":
         return CONNECTIONS_MAX
     return max(64, min(CONNECTIONS_MAX, resource.getrlimit(resource.RLIMIT_NOFILE)[0] - FILES_RESERVED))
 
 
 def allow_many_files() -> None:
-    """Raise the number of files that this process may open, as far as it may."""
+    """Raise the limit of open files of this process, as far as the system allows."""
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -187,20 +187,20 @@ def allow_many_files() -> None:
 
 
 class _BufferedTransport:
-    """A transport that collects writes until the end of the loop's turn."""
+    """A transport that collects writes until the next iteration of the event loop."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
-        self._held: list[bytes] = []
+        self._buffer: list[bytes] = []
         self._bytes = 0
 
     def write(self, data: bytes) -> None:
-        if not self._held:
+        if not self._buffer:
             self._loop.call_soon(self._flush)
-        self._held.append(data)
+        self._buffer.append(data)
         self._bytes += len(data)
-        if self._bytes > HELD_BYTES_MAX:
+        if self._bytes > BUFFER_BYTES_MAX:
             self._flush()
 
     def close(self) -> None:
@@ -208,9 +208,9 @@ class _BufferedTransport:
         self._transport.close()
 
     def _flush(self) -> None:
-        if self._held:
-            data = b"".join(self._held)
-            self._held.clear()
+        if self._buffer:
+            data = b"".join(self._buffer)
+            self._buffer.clear()
             self._bytes = 0
             if not self._transport.is_closing():
                 self._transport.write(data)

@@ -1,4 +1,4 @@
-"""Pages of listings that are in memory. Cursors are opaque to clients and checked when they come back."""
+"""Cut lists into pages. Cursors are opaque to clients and checked when they come back."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from weft.tokens import InvalidToken, pack, unpack
 T = TypeVar("T")
 
 
-def cut(items: Sequence[T], limit: int, cursor: str | None) -> tuple[list[T], str | None]:
-    """Return a page, and the cursor of the next one. Raises UsageError if the cursor is not one of ours."""
+def cut_page(items: Sequence[T], limit: int, cursor: str | None) -> tuple[list[T], str | None]:
+    """Return a page, and the cursor of the next one. Raises UsageError if the cursor is not from this list."""
     start = max(0, min(_start(cursor), len(items)))
     page = list(items[start : start + limit])
     more = start + len(page) < len(items)
@@ -25,5 +25,7 @@ def _start(cursor: str | None) -> int:
     try:
         (start,) = unpack(cursor, tuple[int])
     except InvalidToken:
-        raise UsageError(f"{cursor[:40]!r} is not a cursor of this listing.", hint="Begin again without one.") from None
+        raise UsageError(
+            f"{cursor[:40]!r} is not a cursor of this list.", hint="Begin again without a cursor."
+        ) from None
     return start

@@ -1,4 +1,4 @@
-"""Limits of requests, checked before a body is parsed and before other callers are affected."""
+"""Limits of requests. They are checked before a body is parsed, and keep one caller from affecting others."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from weft.cache import BoundedCache
 from weft.server.asgi import Receive
 from weft.server.problems import BUSY, RETRY_AFTER_SECONDS, RequestRefused
 
-# Reads every byte once, whatever the bytes are: a string that is not closed goes on to the end.
+# Reads every byte once, whatever the bytes are. A string that is not closed extends to the end.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _OPENING = b"[{"
 
 
 class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """How much a request, a caller and all callers may use. Only tests change these."""
+    """The limits of a request, of one caller and of all callers. Only tests change them."""
 
     body_bytes: int = 4 * 1024 * 1024
     depth: int = 64
@@ -35,29 +35,29 @@ class RequestLimits(msgspec.Struct, frozen=True, kw_only=True):
     query_bytes: int = 8 * 1024
     path_bytes: int = 16 * 1024
     parameter_chars: int = 5_000
-    """Of one id, name or token in a path."""
+    """The length of one id, name or token in a path."""
     head_seconds: float = 10.0
     """How long a client may take to send the head of a request."""
     body_seconds: float = 30.0
     unfinished_bytes: int = 64 * 1024 * 1024
-    """Memory for bodies that have not arrived completely."""
+    """The memory for bodies that have not arrived completely."""
     in_flight: int = 2_000
-    """Requests in progress, besides those that only listen or wait for work. One caller may have half of them."""
+    """The number of requests in progress, apart from those that listen or wait. One caller may have half of them."""
     live: int = 4_000
-    """Streams, sockets and waiting workers. One caller may have half of them."""
+    """The number of streams, WebSockets and waiting workers. One caller may have half of them."""
     rate_per_second: float = 10_000.0
-    """Of one caller."""
+    """How many requests one caller may make."""
     backlog_seconds: float = 30.0
-    """While work waits longer than this, new runs are refused."""
+    """New runs are refused while accepted work waits for longer than this."""
     wait_seconds: float = 60.0
-    """The longest that a request may wait for an answer."""
+    """How long a request may wait for an answer."""
 
 
-class Bodies:
-    """Reads bodies, each within its time and all of them within a budget of memory.
+class BodyReader:
+    """Reads bodies. Each has a time limit, and all of them share a memory limit.
 
-    A body that is still arriving takes no place among the requests in progress: a slow client keeps nobody out. When
-    the budget is used up, the body that has been arriving for the longest time is dropped.
+    A body that is still arriving takes no slot of the requests in progress, so a slow client keeps nobody out. When the
+    memory is used up, the body that has been arriving for the longest time is dropped.
     """
 
     def __init__(self, limits: RequestLimits) -> None:
@@ -73,7 +73,7 @@ class Bodies:
         deadline = asyncio.timeout(limits.body_seconds)
         try:
             async with deadline:
-                return await self._whole(receive, deadline)
+                return await self._read_all(receive, deadline)
         except TimeoutError:
             raise RequestRefused(
                 408, "request.too_slow", f"The body did not arrive within {limits.body_seconds:g} seconds."
@@ -81,7 +81,7 @@ class Bodies:
         finally:
             self._bytes -= self._arriving.pop(deadline, 0)
 
-    async def _whole(self, receive: Receive, deadline: asyncio.Timeout) -> bytes:
+    async def _read_all(self, receive: Receive, deadline: asyncio.Timeout) -> bytes:
         chunks: list[bytes] = []
         size = 0
         while True:
@@ -95,9 +95,9 @@ class Bodies:
             chunks.append(chunk)
             if not message.get("more_body", False):
                 return chunks[0] if len(chunks) == 1 else b"".join(chunks)
-            self._hold(deadline, len(chunk))
+            self._reserve(deadline, len(chunk))
 
-    def _hold(self, deadline: asyncio.Timeout, more: int) -> None:
+    def _reserve(self, deadline: asyncio.Timeout, more: int) -> None:
         self._arriving[deadline] = self._arriving.get(deadline, 0) + more
         self._bytes += more
         while self._bytes > self._limits.unfinished_bytes:
@@ -107,7 +107,7 @@ class Bodies:
 
 
 def check_json(raw: bytes, limits: RequestLimits) -> None:
-    """Refuse JSON that is too expensive to parse, by its bytes alone. It need not be valid. Raises RequestRefused."""
+    """Refuse JSON that is too expensive to parse, without parsing it. Raises RequestRefused."""
     if _is_small(raw, limits):
         return
     if len(raw) > limits.string_bytes and any(
@@ -127,7 +127,7 @@ def check_json(raw: bytes, limits: RequestLimits) -> None:
 
 
 def _is_small(raw: bytes, limits: RequestLimits) -> bool:
-    """Return whether JSON is too small to exceed a limit, even if brackets in its texts were structure."""
+    """Return whether JSON is too small to exceed a limit, even if all brackets in its strings counted."""
     size = len(raw)
     return (
         size <= min(limits.string_bytes, limits.keys, limits.items)
@@ -137,7 +137,7 @@ def _is_small(raw: bytes, limits: RequestLimits) -> bool:
 
 
 def _has_long_number(bare: bytes, most: int) -> bool:
-    # Matched only from the start of a number: otherwise a long one would be scanned once for each of its digits.
+    # Matched only from the start of a number, so that a long number is not scanned again from each digit.
     return len(bare) > most and _long_number(most).search(bare) is not None
 
 
@@ -147,7 +147,7 @@ def _long_number(most: int) -> re.Pattern[bytes]:
 
 
 def _depth(bare: bytes) -> int:
-    """Return how deep brackets are nested. The parser refuses those that do not match."""
+    """Return how deep brackets are nested. Brackets that do not match are left to the parser."""
     deepest = depth = 0
     for byte in bare.translate(None, _OTHER_BYTES):
         if byte in _OPENING:
@@ -159,7 +159,7 @@ def _depth(bare: bytes) -> int:
 
 
 class RequestRates:
-    """A token bucket per caller. Callers that have not called for the longest time are forgotten first."""
+    """A token bucket per caller. The callers that have been silent longest are forgotten first."""
 
     def __init__(self, per_second: float, callers_max: int = 10_000) -> None:
         self._per_second = per_second
@@ -167,19 +167,22 @@ class RequestRates:
         self._buckets: BoundedCache[str, tuple[float, float]] = BoundedCache(callers_max)
 
     def take(self, caller: str, now: float | None = None) -> None:
-        """Count a request. Raises RequestRefused."""
+        """Count a request. Raises RequestRefused if the caller makes too many."""
         moment = time.monotonic() if now is None else now
         tokens, since = self._buckets.get(caller) or (self._burst, moment)
         tokens = min(self._burst, tokens + (moment - since) * self._per_second)
         allowed = tokens >= 1
         self._buckets.put(caller, (tokens - 1 if allowed else tokens, moment))
         if not allowed:
-            raise busy(f"More than {self._per_second:g} requests per second.", max(1, round(1 / self._per_second)))
+            raise busy(
+                f"The caller makes more than {self._per_second:g} requests per second.",
+                max(1, round(1 / self._per_second)),
+            )
 
 
 def busy(detail: str, retry_after: int = RETRY_AFTER_SECONDS) -> RequestRefused:
     """Return the refusal of a request that may succeed later."""
-    return RequestRefused(429, BUSY, detail, hint="Come again later.", retry_after=retry_after)
+    return RequestRefused(429, BUSY, detail, hint="Try again later.", retry_after=retry_after)
 
 
 def _too_large(limits: RequestLimits) -> RequestRefused:
@@ -190,34 +193,34 @@ def _exceeded(what: str) -> RequestRefused:
     return RequestRefused(413, "limit.exceeded", f"The body has {what}.")
 
 
-class Room:
-    """A number of places for requests. One caller may have half of them; a request without a place is refused."""
+class RequestSlots:
+    """A number of slots for requests. One caller may have half of them. A request without a slot is refused."""
 
-    def __init__(self, most: int, what: str, changed: Callable[[int], None] = lambda _: None) -> None:
+    def __init__(self, most: int, what: str, on_change: Callable[[int], None] = lambda _: None) -> None:
         self._most = most
-        self._each = max(1, most // 2)
+        self._per_caller = max(1, most // 2)
         self._what = what
-        self._changed = changed
-        self._inside = 0
-        self._places: dict[str, int] = {}
+        self._on_change = on_change
+        self._total = 0
+        self._taken: dict[str, int] = {}
 
     @contextlib.contextmanager
-    def place(self, caller: str) -> Iterator[None]:
-        """Take a place for this tenant or address. Raises RequestRefused."""
-        mine = self._places.get(caller, 0)
-        if mine >= self._each or self._inside >= self._most:
-            most = self._each if mine >= self._each else self._most
-            raise busy(f"{most:,} {self._what} at once.")
-        self._places[caller] = mine + 1
-        self._inside += 1
-        self._changed(1)
+    def slot(self, caller: str) -> Iterator[None]:
+        """Take a slot for this tenant or address. Raises RequestRefused if none is free."""
+        own = self._taken.get(caller, 0)
+        if own >= self._per_caller or self._total >= self._most:
+            most = self._per_caller if own >= self._per_caller else self._most
+            raise busy(f"The limit of {most:,} simultaneous {self._what} is reached.")
+        self._taken[caller] = own + 1
+        self._total += 1
+        self._on_change(1)
         try:
             yield
         finally:
-            self._inside -= 1
-            self._changed(-1)
-            mine = self._places[caller] - 1
-            if mine:
-                self._places[caller] = mine
+            self._total -= 1
+            self._on_change(-1)
+            own = self._taken[caller] - 1
+            if own:
+                self._taken[caller] = own
             else:
-                del self._places[caller]
+                del self._taken[caller]

@@ -1,6 +1,6 @@
-"""Serves the API on a socket until a signal comes.
+"""Serve the API on a socket until a signal arrives.
 
-Then it takes no new connections, disconnects clients that only listen, and finishes requests in progress.
+Then the server accepts no new connections, disconnects clients that only listen, and finishes requests in progress.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ class Listener:
             log_config=None,
             access_log=False,
             server_header=False,
-            # Nothing here uses the addresses that a proxy passes on.
+            # The API does not use the addresses that a proxy passes on.
             proxy_headers=False,
             timeout_keep_alive=KEEP_ALIVE_SECONDS,
             timeout_graceful_shutdown=drain_seconds,
         )
-        # It would log every start and stop; the command says that already.
+        # Without this, uvicorn would log every start and stop, which the command already prints.
         logging.getLogger("uvicorn").setLevel(logging.WARNING)
         self._server = _Server(config, api)
 
     async def run(self, bound: socket.socket) -> None:
-        """Answer requests until a signal comes."""
+        """Answer requests until a signal arrives."""
         await self._server.serve(sockets=[bound])
 
     def stop(self) -> None:
+        """Shut down as after a signal."""
         self._server.should_exit = True
 
 
@@ -67,7 +68,7 @@ class _Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop in order at the first signal and at once at the second, while the server runs."""
+        """While the server runs, shut down gracefully at the first signal and immediately at the second."""
         loop = asyncio.get_running_loop()
         # Only the main thread receives signals.
         numbers = SIGNALS if threading.current_thread() is threading.main_thread() else ()

@@ -1,7 +1,6 @@
-"""Structured logs: one JSON object per line, with the run that it is about wherever that is known.
+"""Structured logs: one JSON object per line, with the run that it is about, if that is known.
 
-The run is that of the step which is being performed, or of the request which is being answered. People at a terminal
-get the same as text.
+The run is that of the current step or request. On a terminal, the same is written as text.
 """
 
 from __future__ import annotations
@@ -18,19 +17,19 @@ from weft.steps.base import CURRENT_TASK
 from weft.steps.secrets import strike, strike_json
 
 RUN_ID: ContextVar[str] = ContextVar("weft_run_id", default="")
-_OWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 
-def run_of_context() -> str:
+def current_run_id() -> str:
     """Return the run of the current step or request."""
     task = CURRENT_TASK.get(None)
     return task.run_id if task is not None else RUN_ID.get()
 
 
-def facts(record: logging.LogRecord) -> dict[str, Any]:
+def record_fields(record: logging.LogRecord) -> dict[str, Any]:
     """Return the fields of a log record."""
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
         "level": record.levelname.lower(),
         "logger": record.name,
@@ -38,20 +37,22 @@ def facts(record: logging.LogRecord) -> dict[str, Any]:
     }
     run = getattr(record, "run", "")
     if run:
-        found["run"] = run
-    task = getattr(record, "step", "")
-    if task:
-        found["step"] = task
-    found.update({name: value for name, value in vars(record).items() if name not in _OWN and name not in found})
-    return found
+        fields["run"] = run
+    step = getattr(record, "step", "")
+    if step:
+        fields["step"] = step
+    fields.update(
+        {name: value for name, value in vars(record).items() if name not in _STANDARD_FIELDS and name not in fields}
+    )
+    return fields
 
 
-class WithRun(logging.Filter):
-    """Adds the run when a record is made: its handler may run in another context."""
+class AddRun(logging.Filter):
+    """Adds the run when a record is created, because its handler may run in another context."""
 
     def filter(self, record: logging.LogRecord) -> bool:
         if not hasattr(record, "run"):
-            run = run_of_context()
+            run = current_run_id()
             if run:
                 record.run = run
             task = CURRENT_TASK.get(None)
@@ -64,31 +65,31 @@ class JsonLines(logging.Formatter):
     """Formats a record as one JSON object, for programs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        found = facts(record)
+        fields = record_fields(record)
         if record.exc_info:
-            found["error"] = self.formatException(record.exc_info)
-        return strike_json(_encode(found)).decode()
+            fields["error"] = self.formatException(record.exc_info)
+        return strike_json(_encode(fields)).decode()
 
 
 class TextLines(logging.Formatter):
     """Formats a record as one line of text, for people."""
 
     def format(self, record: logging.LogRecord) -> str:
-        found = facts(record)
-        more = {
-            name: value for name, value in found.items() if name not in ("at", "level", "logger", "message", "step")
+        fields = record_fields(record)
+        extra = {
+            name: value for name, value in fields.items() if name not in ("at", "level", "logger", "message", "step")
         }
-        tail = "".join(f" {name}={value}" for name, value in more.items())
-        text = f"{found['at'][11:19]} {found['level']}: {found['message'].removeprefix('weft: ')}{tail}"
-        # Secrets are found by their value, so they are removed before characters are escaped.
-        told = escape_line(strike(text))
-        return f"{told}\n{escape_controls(strike(self.formatException(record.exc_info)))}" if record.exc_info else told
+        tail = "".join(f" {name}={value}" for name, value in extra.items())
+        text = f"{fields['at'][11:19]} {fields['level']}: {fields['message'].removeprefix('weft: ')}{tail}"
+        # Secrets are removed before characters are escaped, because they are found by their value.
+        line = escape_line(strike(text))
+        return f"{line}\n{escape_controls(strike(self.formatException(record.exc_info)))}" if record.exc_info else line
 
 
 def log_to(stream: TextIO, *, level: int = logging.INFO) -> None:
     """Send all logs of this process to a stream."""
     target = logging.StreamHandler(stream)
-    target.addFilter(WithRun())
+    target.addFilter(AddRun())
     target.setFormatter(TextLines() if stream.isatty() else JsonLines())
     root = logging.getLogger()
     root.handlers[:] = [target]

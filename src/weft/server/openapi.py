@@ -1,4 +1,4 @@
-"""The OpenAPI document, made from the route table."""
+"""Generate the OpenAPI document from the routes."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ PROBLEM_MEDIA = "application/problem+json"
 KEY_PARAMETER = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "The same key again is the same request: it is done once, and answered again.",
+    "description": "A repeated request with the same key takes effect once and gets the same answer.",
     "schema": {"type": "string", "minLength": 1, "maxLength": KEY_CHARS_MAX, "pattern": r"^[\x21-\x7e]+$"},
 }
 LAST_ID_PARAMETER = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "The id of the last event that was seen: go on behind it.",
+    "description": "The id of the last event that the client saw. The stream continues after it.",
     "schema": {"type": "string", "maxLength": 1_000, "pattern": r"^[0-9]{1,15}$"},
 }
 SIGNATURE_PARAMETER = {
     "name": SIGNATURE_HEADER,
     "in": "header",
     "required": True,
-    "description": "t=SECONDS,v1=HEX: HMAC-SHA256 of the seconds, a dot and the body, with the key that came with it.",
+    "description": "t=SECONDS,v1=HEX: HMAC-SHA256 of the seconds, a dot and the body, with the key of the call.",
     "schema": {"type": "string", "maxLength": 200},
 }
 
 
-def document(routes: Sequence[ApiRoute]) -> dict[str, Any]:
+def openapi_document(routes: Sequence[ApiRoute]) -> dict[str, Any]:
     """Return the OpenAPI 3.1 document of these routes."""
     paths: dict[str, dict[str, Any]] = {}
     schemas, components = _schemas(routes)
@@ -48,7 +48,7 @@ def document(routes: Sequence[ApiRoute]) -> dict[str, Any]:
         "info": {
             "title": "Weft",
             "version": version("weft"),
-            "description": "Durable workflows: start runs, look at them, steer them, perform their steps.",
+            "description": "Durable workflows: start runs, inspect them, control them, perform their steps.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
@@ -81,20 +81,20 @@ def _operation(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
         operation["parameters"] = parameters
     if route.body is not None:
         operation["requestBody"] = {
-            "required": _is_needed(route.body),
+            "required": _is_required(route.body),
             "content": {route.takes: {"schema": schemas[route.body]}},
         }
     operation["responses"] = _responses(route, schemas)
     if route.scope is not None:
         operation["x-weft-scope"] = str(route.scope)
-        # A server without keys asks for none on its own machine.
+        # A server without keys accepts requests from its own machine without one.
         operation["security"] = [{"bearer": []}, {}]
     if route.kind == "live":
         operation["x-weft-websocket"] = True
     return operation
 
 
-def _is_needed(body: type[msgspec.Struct | msgspec.Raw]) -> bool:
+def _is_required(body: type[msgspec.Struct | msgspec.Raw]) -> bool:
     """Return whether a body has required fields."""
     return issubclass(body, msgspec.Raw) or any(field.required for field in msgspec.structs.fields(body))
 
@@ -105,31 +105,31 @@ def _query_parameters(query: type[msgspec.Struct]) -> list[dict[str, Any]]:
     properties: dict[str, Any] = schema["$defs"][name]["properties"]
     required = schema["$defs"][name].get("required", [])
     return [
-        {"name": field, "in": "query", "required": field in required, "schema": _given(properties[field])}
+        {"name": field, "in": "query", "required": field in required, "schema": _query_schema(properties[field])}
         for field in properties
     ]
 
 
-def _given(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema of a query parameter: an optional one may be left out but cannot be null."""
+def _query_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a query parameter. An optional parameter may be left out but cannot be null."""
     if "anyOf" not in schema:
-        return {name: value for name, value in schema.items() if name != "default"} | _default(schema)
+        return {name: value for name, value in schema.items() if name != "default"} | _default_of(schema)
     kept = [one for one in schema["anyOf"] if one.get("type") != "null"]
     return kept[0] if len(kept) == 1 else {"anyOf": kept}
 
 
-def _default(schema: dict[str, Any]) -> dict[str, Any]:
+def _default_of(schema: dict[str, Any]) -> dict[str, Any]:
     return {"default": schema["default"]} if schema.get("default") not in (None, []) else {}
 
 
 def _responses(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
     """Return all responses. A page for people may share its status with a problem document."""
     found = _answers(route, schemas)
-    for status, told in _problems(route).items():
+    for status, details in _problems(route).items():
         if status in found and not route.media.startswith("text/html"):
             continue
-        content = found.get(status, told)["content"] | told["content"]
-        found[status] = {**told, "content": content}
+        content = found.get(status, details)["content"] | details["content"]
+        found[status] = {**details, "content": content}
     return found
 
 
@@ -141,7 +141,7 @@ def _answers(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
         for status in route.statuses
     }
     if "204" in found:
-        found["204"] = {"description": "Nothing more will come"}
+        found["204"] = {"description": "The client has seen everything"}
     return found
 
 
@@ -160,6 +160,6 @@ def _problems(route: ApiRoute) -> dict[str, Any]:
 
 
 @cache
-def encoded(routes: tuple[ApiRoute, ...]) -> bytes:
-    """Return the document as JSON."""
-    return msgspec.json.encode(document(routes))
+def encode_openapi(routes: tuple[ApiRoute, ...]) -> bytes:
+    """Return the OpenAPI document as JSON."""
+    return msgspec.json.encode(openapi_document(routes))

@@ -1,4 +1,4 @@
-"""Errors as clients see them: ``application/problem+json`` with the stable code, and never a stack trace."""
+"""Errors as clients see them: ``application/problem+json`` with a stable code, and never a stack trace."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 
 
 class RequestRefused(Exception):
-    """A request that was refused before it became a command. ``retry_after``: seconds until it may succeed."""
+    """A request that was refused before it became a command. ``retry_after`` is in seconds."""
 
     def __init__(self, status: int, code: str, detail: str, *, hint: str = "", retry_after: int | None = None) -> None:
         super().__init__(detail)
@@ -56,23 +56,23 @@ class RequestRefused(Exception):
 
 TITLES = {
     400: "The request cannot be read",
-    401: "Not known",
+    401: "Caller unknown",
     403: "Not allowed",
     404: "Not found",
     405: "Wrong method",
     408: "Too slow",
     409: "Not possible now",
-    410: "Over",
+    410: "No longer available",
     413: "Too large",
     415: "Wrong media type",
-    422: "Something in it is wrong",
-    429: "Too much at once",
+    422: "The request is wrong",
+    429: "Too many requests",
     431: "Too many headers",
-    500: "An error in Weft itself",
+    500: "An error inside Weft",
     503: "Not available now",
 }
 
-# The first class that matches. Refused: the state does not allow it. UsageError: the request is wrong.
+# The first class that matches gives the status.
 STATUSES: tuple[tuple[type[WeftError], int], ...] = (
     (NotFound, 404),
     (UnknownWorkflow, 404),
@@ -92,7 +92,9 @@ STATUSES: tuple[tuple[type[WeftError], int], ...] = (
 
 def unknown_caller(detail: str) -> RequestRefused:
     """Return the refusal of a caller without valid credentials."""
-    return RequestRefused(401, "access.unknown", detail, hint="Authorization: Bearer KEY. weft keys create makes one.")
+    return RequestRefused(
+        401, "access.unknown", detail, hint="Send Authorization: Bearer KEY. Create a key with weft keys create."
+    )
 
 
 def status_of(error: WeftError) -> int:

@@ -1,4 +1,4 @@
-"""A request as endpoints get it: its query and body as structs, and its caller. Unknown fields are refused."""
+"""Read requests into structs. Unknown fields are refused."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
 
     @property
     def caller(self) -> str:
-        """Return whose limits the request counts against: a tenant's, or those of an address."""
+        """Return the tenant or address whose limits the request counts against."""
         tenant = self.identity.tenant
         return f"@{tenant}" if tenant else self.address
 
@@ -85,21 +85,21 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
         tenant = self.identity.tenant
         return TenantService(runs, tenant) if tenant else runs
 
-    def asked(self, of: type[T]) -> T:
-        """Return the query, typed."""
+    def query_as(self, of: type[T]) -> T:
+        """Return the query, which must have this type."""
         assert isinstance(self.query, of)
         return self.query
 
-    def given(self, of: type[T]) -> T:
-        """Return the body, typed."""
+    def body_as(self, of: type[T]) -> T:
+        """Return the body, which must have this type."""
         assert isinstance(self.body, of)
         return self.body
 
 
 def read_headers(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Return the headers by lower-case name; of several with one name the last. Raises RequestRefused.
+    """Return the headers by lower-case name. If a name is repeated, the last one counts. Raises RequestRefused.
 
-    Headers that identify the caller or the target may occur once only: a proxy may have used the other one.
+    Headers that identify the caller or the target may not be repeated, because a proxy may have used the other one.
     """
     sent = scope["headers"]
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in sent}
@@ -112,9 +112,9 @@ def read_headers(scope: Mapping[str, Any]) -> dict[str, str]:
 
 
 def check_text(text: str, what: str) -> None:
-    """Refuse the NUL character, which not every store can keep. Raises BadValue."""
+    """Refuse the NUL character, which not every store can hold. Raises BadValue."""
     if "\0" in text:
-        raise BadValue(f"{what} contains a NUL character.", hint="Leave it out.", code="value.not_json")
+        raise BadValue(f"{what} contains a NUL character.", hint="Remove it.", code="value.not_json")
 
 
 def _check_texts(value: Any) -> None:
@@ -140,8 +140,8 @@ def read_key(headers: Mapping[str, str]) -> str | None:
         return msgspec.convert(key, Key)
     except msgspec.ValidationError:
         raise BadValue(
-            "The Idempotency-Key cannot be used.",
-            hint=f"1 to {KEY_CHARS_MAX} visible ASCII characters, no blanks.",
+            "The Idempotency-Key is not valid.",
+            hint=f"Use 1 to {KEY_CHARS_MAX} visible ASCII characters without spaces.",
             code="value.wrong_type",
         ) from None
 
@@ -158,41 +158,41 @@ def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | 
         check_text(f"{name}{value}", "The query")
     if of is None:
         if pairs:
-            raise BadValue(f"There is no parameter {pairs[0][0][:60]!r} here.", code="value.wrong_type")
+            raise BadValue(f"This route has no parameter {pairs[0][0][:60]!r}.", code="value.wrong_type")
         return None
-    shadow = _shadow(of)
+    query_type = _query_type(of)
     values: dict[str, Any] = {}
     for name, value in pairs:
-        if name in shadow.lists:
+        if name in query_type.lists:
             values.setdefault(name, []).append(value)
         elif name in values:
             raise BadValue(f"The parameter {name[:60]!r} is given twice.", code="value.wrong_type")
         else:
             values[name] = value
     try:
-        for name in shadow.moments & values.keys():
+        for name in query_type.moments & values.keys():
             values[name] = msgspec.convert(values[name], datetime)
-        read = msgspec.convert(values, shadow.type, strict=False)
+        read = msgspec.convert(values, query_type.type, strict=False)
     except msgspec.ValidationError as error:
-        raise BadValue(f"The query does not fit: {_text_of(error)}.", code="value.wrong_type") from None
+        raise BadValue(f"The query is not valid: {_text_of(error)}.", code="value.wrong_type") from None
     return of(**{name: getattr(read, name) for name in values})
 
 
-class _Shadow(msgspec.Struct, frozen=True):
-    """The type that the texts of a query are read into.
+class _QueryType(msgspec.Struct, frozen=True):
+    """The type into which the strings of a query are converted.
 
-    It has no nulls: an optional parameter is left out, and "null" is a text like any other.
+    Nothing in it may be null: an optional parameter is left out, and "null" is a string like any other.
     """
 
     type: type[msgspec.Struct]
     lists: frozenset[str]
     """Parameters that may be repeated."""
     moments: frozenset[str]
-    """Times, which may not be numbers."""
+    """Parameters that are times, which may not be numbers."""
 
 
 @lru_cache
-def _shadow(of: type[msgspec.Struct]) -> _Shadow:
+def _query_type(of: type[msgspec.Struct]) -> _QueryType:
     fields: list[Any] = []
     lists, moments = set(), set()
     for field in msgspec.structs.fields(of):
@@ -200,15 +200,15 @@ def _shadow(of: type[msgspec.Struct]) -> _Shadow:
         parts = [
             part for part in (typing.get_args(field.type) if union else [field.type]) if part is not types.NoneType
         ]
-        plain = [typing.get_args(part)[0] if typing.get_origin(part) is Annotated else part for part in parts]
-        if any(typing.get_origin(part) is list for part in plain):
+        bare = [typing.get_args(part)[0] if typing.get_origin(part) is Annotated else part for part in parts]
+        if any(typing.get_origin(part) is list for part in bare):
             lists.add(field.name)
-        if datetime in plain:
+        if datetime in bare:
             moments.add(field.name)
         known = functools.reduce(operator.or_, [*parts, msgspec.UnsetType])
         fields.append((field.name, known, msgspec.UNSET))
-    shadow = msgspec.defstruct(of.__name__, fields, kw_only=True, forbid_unknown_fields=True)
-    return _Shadow(shadow, frozenset(lists), frozenset(moments))
+    query_type = msgspec.defstruct(of.__name__, fields, kw_only=True, forbid_unknown_fields=True)
+    return _QueryType(query_type, frozenset(lists), frozenset(moments))
 
 
 @lru_cache
@@ -217,7 +217,7 @@ def _decoder(of: type[msgspec.Struct]) -> Callable[[bytes], Any]:
 
 
 def read_json(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) -> msgspec.Struct:
-    """Read a JSON body into a struct; no body is an empty object. Raises RequestRefused, BadValue."""
+    """Read a JSON body into a struct. An empty body counts as an empty object. Raises RequestRefused, BadValue."""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if not raw and not media:
         raw = b"{}"
@@ -229,13 +229,13 @@ def read_json(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) 
             _check_texts(msgspec.json.decode(raw))
         return read
     except msgspec.ValidationError as error:
-        raise BadValue(f"The body does not fit: {_text_of(error)}.", code="value.wrong_type") from None
+        raise BadValue(f"The body is not valid: {_text_of(error)}.", code="value.wrong_type") from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RequestRefused(400, "request.malformed", f"The body is not JSON: {_text_of(error)}.") from None
 
 
 def read_form(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) -> msgspec.Struct:
-    """Read an HTML form into a struct; ``a.b=1`` is in the mapping ``a``. Raises RequestRefused, BadValue."""
+    """Read an HTML form into a struct. ``a.b=1`` goes into the mapping ``a``. Raises RequestRefused, BadValue."""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
     if raw and media != FORM_TYPE:
         raise RequestRefused(415, "request.wrong_type", "The body must be a form.", hint=f"Content-Type: {FORM_TYPE}")
@@ -256,7 +256,7 @@ def read_form(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) 
     try:
         return msgspec.convert(fields, of)
     except msgspec.ValidationError as error:
-        raise BadValue(f"The form does not fit: {_text_of(error)}.", code="value.wrong_type") from None
+        raise BadValue(f"The form is not valid: {_text_of(error)}.", code="value.wrong_type") from None
 
 
 def _text_of(error: Exception) -> str:

@@ -1,6 +1,6 @@
-"""Routes as data, and the router. The OpenAPI document and the table of scopes are made from the same routes.
+"""Routes as data, and the router that finds them. The OpenAPI document is generated from the same routes.
 
-Paths are matched as they were sent: each segment is decoded by itself, so ids may contain encoded slashes.
+Paths are matched as they were sent: each segment is decoded separately, so ids may contain encoded slashes.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Kind = Literal["answer", "live", "wait", "file", "health"]
 class ApiRoute(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of the API.
 
-    ``kind``: *answer* is JSON at once; *wait* is JSON that may wait for something; *live* is a stream while the client
-    listens (also as a WebSocket); *file* is not JSON; *health* is JSON that is never refused for lack of room.
+    An *answer* is JSON at once. A *wait* is JSON that may wait for something. A *live* route is a stream while the
+    client listens, also as a WebSocket. A *file* is not JSON. A *health* route is JSON and never refused as busy.
     """
 
     name: str
@@ -33,19 +33,19 @@ class ApiRoute(msgspec.Struct, frozen=True, kw_only=True):
     summary: str
     endpoint: Callable[[ApiCall], Awaitable[Any]]
     scope: AccessScope | None
-    """The scope that the caller needs. None: no identity is needed."""
-    whole: bool = False
-    """It concerns all tenants, so callers that belong to one may not use it."""
+    """The scope that the caller needs; None if it needs no identity."""
+    operator_only: bool = False
+    """Whether it concerns all tenants, so that callers of a single tenant may not use it."""
     query: type[msgspec.Struct] | None = None
     body: type[msgspec.Struct | msgspec.Raw] | None = None
-    """The type of the body. Raw: it is passed on as it was sent, because it is signed."""
+    """The type of the body. A ``Raw`` body is passed on as it was sent, because it is signed."""
     answer: Any = None
     statuses: tuple[int, ...] = (200,)
     errors: tuple[type[WeftError], ...] = ()
     kind: Kind = "answer"
     media: str = "application/json"
     takes: str = "application/json"
-    """The media type of its body."""
+    """The media type of the body of a request."""
 
     @property
     def is_write(self) -> bool:
@@ -56,19 +56,19 @@ class ApiRoute(msgspec.Struct, frozen=True, kw_only=True):
         return [part[1:-1] for part in self.path.split("/") if part.startswith("{")]
 
 
-class _Place:
+class _PathNode:
     """A node of the tree of paths."""
 
     __slots__ = ("below", "methods", "name", "parameter")
 
     def __init__(self) -> None:
-        self.below: dict[str, _Place] = {}
-        self.parameter: _Place | None = None
+        self.below: dict[str, _PathNode] = {}
+        self.parameter: _PathNode | None = None
         self.name = ""
         self.methods: dict[str, ApiRoute] = {}
 
 
-class Found(msgspec.Struct, frozen=True):
+class RouteMatch(msgspec.Struct, frozen=True):
     """A route with the parameters from the path."""
 
     route: ApiRoute
@@ -76,56 +76,56 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Router:
-    """Finds the route of a request."""
+    """Finds the route for a request."""
 
     def __init__(self, routes: Sequence[ApiRoute]) -> None:
-        self._root = _Place()
-        self._plain = {
-            (route.method, route.path.encode()): Found(route, {}) for route in routes if "{" not in route.path
+        self._root = _PathNode()
+        self._static = {
+            (route.method, route.path.encode()): RouteMatch(route, {}) for route in routes if "{" not in route.path
         }
         """Routes without parameters."""
         for route in routes:
             self._add(route)
 
     def _add(self, route: ApiRoute) -> None:
-        place = self._root
+        node = self._root
         for part in route.path.strip("/").split("/"):
             if part.startswith("{"):
-                place.parameter = place.parameter or _Place()
-                place = place.parameter
-                place.name = part[1:-1]
+                node.parameter = node.parameter or _PathNode()
+                node = node.parameter
+                node.name = part[1:-1]
             else:
-                place = place.below.setdefault(part, _Place())
-        assert route.method not in place.methods, f"{route.method} {route.path} stands twice in the table"
-        place.methods[route.method] = route
+                node = node.below.setdefault(part, _PathNode())
+        assert route.method not in node.methods, f"{route.method} {route.path} is in the table twice"
+        node.methods[route.method] = route
 
-    def find(self, method: str, raw_path: bytes) -> Found:
+    def find(self, method: str, raw_path: bytes) -> RouteMatch:
         """Return the route of a request. Raises RequestRefused if there is none for this path and method."""
-        plain = self._plain.get((method, raw_path))
-        if plain is not None:
-            return plain
-        place = self._root
+        static = self._static.get((method, raw_path))
+        if static is not None:
+            return static
+        node = self._root
         parameters: dict[str, str] = {}
         for segment in raw_path.strip(b"/").split(b"/"):
-            text = _decoded(segment)
-            below = place.below.get(text)
+            text = _decode(segment)
+            below = node.below.get(text)
             if below is None:
-                below = place.parameter
+                below = node.parameter
                 if below is None or not text:
                     raise _unknown_path()
                 parameters[below.name] = text
-            place = below
-        route = place.methods.get("GET" if method == "HEAD" else method)
+            node = below
+        route = node.methods.get("GET" if method == "HEAD" else method)
         if route is not None:
-            return Found(route, parameters)
-        if not place.methods:
+            return RouteMatch(route, parameters)
+        if not node.methods:
             raise _unknown_path()
-        refused = RequestRefused(405, "request.wrong_method", f"{method} is not possible here.")
-        refused.allow = ", ".join(sorted(place.methods))
+        refused = RequestRefused(405, "request.wrong_method", f"{method} is not possible at this path.")
+        refused.allow = ", ".join(sorted(node.methods))
         raise refused
 
 
-def _decoded(segment: bytes) -> str:
+def _decode(segment: bytes) -> str:
     try:
         return unquote_to_bytes(segment).decode()
     except UnicodeDecodeError:
@@ -133,4 +133,6 @@ def _decoded(segment: bytes) -> str:
 
 
 def _unknown_path() -> RequestRefused:
-    return RequestRefused(404, "request.unknown_route", "There is nothing at this path.", hint="/openapi.json has all.")
+    return RequestRefused(
+        404, "request.unknown_route", "There is nothing at this path.", hint="See /openapi.json for all paths."
+    )

@@ -1,11 +1,11 @@
-"""Routes of runs: start, find, show, command."""
+"""The routes of runs: start, find, show and control them."""
 
 from __future__ import annotations
 
 from weft.errors import IdTaken, NotFound, Refused, RunFinished, UnknownWorkflow, UsageError
 from weft.observe.explanation import Explanation
 from weft.server import views
-from weft.server.endpoints import commands, runs, start, trees
+from weft.server.endpoints import run_control, runs, start, trees
 from weft.server.identity import AccessScope
 from weft.server.router import API, ApiRoute
 
@@ -96,7 +96,7 @@ COMMANDS = (
         method="POST",
         path=f"{API}/runs/{{id}}/messages",
         summary="Deliver a message to a run",
-        endpoint=commands.send,
+        endpoint=run_control.send,
         scope=AccessScope.START,
         body=views.NewMessage,
         answer=views.Accepted,
@@ -107,7 +107,7 @@ COMMANDS = (
         method="POST",
         path=f"{API}/runs/{{id}}/requests",
         summary="Deliver a message and wait for its answer; 202 while there is none",
-        endpoint=commands.request,
+        endpoint=run_control.request,
         scope=AccessScope.START,
         query=views.ResultQuery,
         body=views.NewMessage,
@@ -121,7 +121,7 @@ COMMANDS = (
         method="GET",
         path=f"{API}/runs/{{id}}/requests/{{request}}",
         summary="The answer to a request, waiting for it if asked to; 202 while there is none",
-        endpoint=commands.answer,
+        endpoint=run_control.answer,
         scope=AccessScope.START,
         query=views.ResultQuery,
         answer=views.RequestView,
@@ -134,7 +134,7 @@ COMMANDS = (
         method="POST",
         path=f"{API}/runs/{{id}}/cancel",
         summary="Cancel a run; what it did is undone, newest first",
-        endpoint=commands.cancel,
+        endpoint=run_control.cancel,
         scope=AccessScope.OPERATE,
         body=views.Cancel,
         answer=views.Accepted,
@@ -145,7 +145,7 @@ COMMANDS = (
         method="POST",
         path=f"{API}/runs/{{id}}/pause",
         summary="Pause a run: no new work until it is resumed",
-        endpoint=commands.pause,
+        endpoint=run_control.pause,
         scope=AccessScope.OPERATE,
         body=views.Nothing,
         answer=views.Accepted,
@@ -156,7 +156,7 @@ COMMANDS = (
         method="POST",
         path=f"{API}/runs/{{id}}/resume",
         summary="Resume a paused or held run",
-        endpoint=commands.resume,
+        endpoint=run_control.resume,
         scope=AccessScope.OPERATE,
         body=views.Nothing,
         answer=views.Accepted,
@@ -167,7 +167,7 @@ COMMANDS = (
         method="POST",
         path=f"{API}/runs/{{id}}/retry",
         summary="Retry a failed run; recorded steps are not repeated",
-        endpoint=commands.retry,
+        endpoint=run_control.retry,
         scope=AccessScope.OPERATE,
         body=views.RetryFrom,
         answer=views.Accepted,

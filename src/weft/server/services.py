@@ -1,4 +1,4 @@
-"""What endpoints share: the application, the live feed, claims of workers, admission, limits, telemetry."""
+"""The services that endpoints share: the application, live feed, claims of workers, admission, limits, telemetry."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from weft.errors import NotRunning
 from weft.runtime.service import RunService
-from weft.server.access.gate import AccessGate, access_gate
+from weft.server.access.gate import AccessGate, create_access_gate
 from weft.server.admission import Admission
-from weft.server.approvals.notifier import notifier_here
-from weft.server.hosted import Hosted
+from weft.server.approvals.notifier import create_notifier
+from weft.server.hosted_app import Hosted
 from weft.server.identity import Gate
 from weft.server.leases import Leases
 from weft.server.limits import RequestLimits, RequestRates
@@ -26,25 +26,25 @@ class Services:
         self,
         hosted: Hosted,
         runs: Callable[[], RunService],
-        described: Callable[[], bytes],
+        openapi_document: Callable[[], bytes],
         *,
         gate: Gate | None = None,
         limits: RequestLimits | None = None,
     ) -> None:
         self.hosted = hosted
         self._runs = runs
-        self.described = described
-        """The OpenAPI document."""
-        self.gate: Gate = gate or access_gate(lambda: self.runs)
+        self.openapi_document = openapi_document
+        """Returns the OpenAPI document as JSON."""
+        self.gate: Gate = gate or create_access_gate(lambda: self.runs)
         self.limits = limits or RequestLimits()
         self.rates = RequestRates(self.limits.rate_per_second)
         self.feed = Feed()
-        self.notifier = notifier_here(lambda: self.runs)
+        self.notifier = create_notifier(lambda: self.runs)
         self.leases = Leases()
         self.telemetry = Telemetry()
         self.admission = Admission(self.limits.backlog_seconds)
         self.closing = asyncio.Event()
-        """Set when the server stops: requests that only wait end then."""
+        """Set when the server stops. Ends the requests that only wait."""
         self._attached: RunService | None = None
 
     @property
@@ -59,7 +59,9 @@ class Services:
         """
         runs = self.runs
         if not runs.status.running or runs.status.failure is not None:
-            raise NotRunning("No engine runs here.", hint="Host the app: app.lifespan, or `async with app`.")
+            raise NotRunning(
+                "No engine is running in this process.", hint="Host the app with app.lifespan or `async with app`."
+            )
         if runs is not self._attached:
             self._attached = runs
             self.feed.attach(runs)
@@ -93,8 +95,8 @@ class Services:
         if isinstance(self.gate, AccessGate):
             await self.gate.close()
 
-    async def waited(self, seconds: float) -> bool:
-        """Wait for a time, or until the server stops. Returns whether the time passed."""
+    async def wait_unless_closing(self, seconds: float) -> bool:
+        """Wait for a time, or until the server stops. Returns False if the server stops."""
         try:
             async with asyncio.timeout(seconds):
                 await self.closing.wait()

@@ -1,4 +1,4 @@
-"""Settings of the server from environment variables: identity provider, public URL, notifications."""
+"""Read the settings of the server from environment variables: identity provider, public URL, notifications."""
 
 from __future__ import annotations
 
@@ -27,33 +27,35 @@ class JwtSettings(msgspec.Struct, frozen=True, kw_only=True):
     name: str = "sub"
     """The claim with the caller's name."""
     tenant: str = ""
-    """The claim with the tenant; every token must then have it. Empty: no token has a tenant."""
+    """The claim with the tenant, which every token must then have. Empty if tokens have no tenant."""
 
 
-def jwt_settings_here() -> JwtSettings | None:
-    """Return the settings of this process, or None if no tokens are accepted. Raises UsageError if some are missing."""
-    given = {name: os.environ.get(name, "") for name in (JWT_ISSUER, JWT_AUDIENCE, JWT_JWKS)}
-    if not any(given.values()):
+def read_jwt_settings() -> JwtSettings | None:
+    """Return the settings for tokens, or None if no tokens are accepted. Raises UsageError if some are missing."""
+    variables = {name: os.environ.get(name, "") for name in (JWT_ISSUER, JWT_AUDIENCE, JWT_JWKS)}
+    if not any(variables.values()):
         return None
-    missing = [name for name, value in given.items() if not value]
+    missing = [name for name, value in variables.items() if not value]
     if missing:
         raise UsageError(
-            f"Tokens of an identity provider need {', '.join(missing)} too.",
+            f"To accept tokens of an identity provider, also set {', '.join(missing)}.",
             hint=f"Set {JWT_ISSUER}, {JWT_AUDIENCE} and {JWT_JWKS} (the URL of its keys), or none of them.",
         )
-    if not given[JWT_JWKS].startswith(_SCHEMES):
-        raise UsageError(f"{JWT_JWKS} is {given[JWT_JWKS][:100]!r}, which is not a URL.", hint="https://…/jwks.json")
+    if not variables[JWT_JWKS].startswith(_SCHEMES):
+        raise UsageError(
+            f"{JWT_JWKS} is {variables[JWT_JWKS][:100]!r}, which is not a URL.", hint="https://…/jwks.json"
+        )
     return JwtSettings(
-        issuer=given[JWT_ISSUER],
-        audience=given[JWT_AUDIENCE],
-        jwks=given[JWT_JWKS],
+        issuer=variables[JWT_ISSUER],
+        audience=variables[JWT_AUDIENCE],
+        jwks=variables[JWT_JWKS],
         name=os.environ.get(JWT_NAME, "") or "sub",
         tenant=os.environ.get(JWT_TENANT, ""),
     )
 
 
 class NotifierSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """Where notifications about questions are sent, what signs them, and the public URL that their links begin with."""
+    """The receiver of notifications about questions, the secret that signs them, and the URL that links begin with."""
 
     url: str
     secret: str
@@ -68,8 +70,8 @@ def public_url() -> str:
     return url
 
 
-def notifier_settings_here() -> NotifierSettings | None:
-    """Return the settings of this process, or None to send nothing. Raises UsageError if some are missing."""
+def read_notifier_settings() -> NotifierSettings | None:
+    """Return the settings for notifications, or None to send none. Raises UsageError if some are missing."""
     url, secret = os.environ.get(APPROVALS_URL, ""), os.environ.get(APPROVALS_SECRET, "")
     if not url and not secret:
         return None
@@ -78,6 +80,6 @@ def notifier_settings_here() -> NotifierSettings | None:
         raise UsageError(
             f"Notifications about questions need {APPROVALS_URL}, {PUBLIC_URL} and {APPROVALS_SECRET} "
             f"of at least {SECRET_BYTES_MIN} bytes.",
-            hint='A secret: python -c "import secrets; print(secrets.token_urlsafe(32))"',
+            hint='Create a secret: python -c "import secrets; print(secrets.token_urlsafe(32))"',
         )
     return NotifierSettings(url=url, secret=secret, public=public)

@@ -1,7 +1,7 @@
-"""Metrics for Prometheus, and a log line whenever a person may have to look at a run.
+"""Metrics for Prometheus, and log lines about runs that may need attention.
 
-Labels come from closed lists: no name that a user chose becomes one. Counters and histograms need no locks, since only
-the event loop of the server adds to them; they become Prometheus metrics when they are scraped.
+Labels come from closed lists; no name that a user chose becomes a label. Counters and histograms need no locks, because
+only the event loop of the server adds to them. They become Prometheus metrics when they are scraped.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SECONDS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
 APPENDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 BYTES = (256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304)
 _KIND = len('{"kind":"')
-_DEAD = ("failure_raised",)
-_LOGGED = ("task_failed", "run_failed", "run_held")
+_DEAD_LETTER_EVENTS = ("failure_raised",)
+_LOGGED_EVENTS = ("task_failed", "run_failed", "run_held")
 _UNDO = "!undo"
 
 
@@ -47,11 +47,11 @@ class Counter:
         self.counts: dict[tuple[str, ...], int] = {} if labels else {(): 0}
 
     def add(self, *values: str) -> None:
-        """Count one more with these values of the labels."""
+        """Add one to the count for these values of the labels."""
         self.counts[values] = self.counts.get(values, 0) + 1
 
     def metric(self) -> Metric:
-        """Return what was counted as a Prometheus metric."""
+        """Return the counts as a Prometheus metric."""
         family = CounterMetricFamily(*self._about, labels=self._labels)
         for values, count in self.counts.items():
             family.add_metric(values, count)
@@ -59,7 +59,7 @@ class Counter:
 
 
 class Histogram:
-    """Counts how large something was, in buckets."""
+    """Counts values in buckets by size."""
 
     def __init__(self, name: str, about: str, bounds: Sequence[float]) -> None:
         self._about = (name, about)
@@ -68,12 +68,12 @@ class Histogram:
         self._sum = 0.0
 
     def add(self, value: float) -> None:
-        """Count one of this size."""
+        """Count one value."""
         self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += value
 
     def metric(self) -> Metric:
-        """Return what was counted as a Prometheus metric."""
+        """Return the counts as a Prometheus metric."""
         names = [*(str(float(bound)) for bound in self._bounds), "+Inf"]
         family = HistogramMetricFamily(*self._about)
         family.add_metric([], list(zip(names, accumulate(self._counts), strict=True)), sum_value=self._sum)
@@ -81,7 +81,7 @@ class Histogram:
 
 
 class CounterCollector(Collector):
-    """Hands counters and histograms to a Prometheus registry."""
+    """Passes counters and histograms to a Prometheus registry."""
 
     def __init__(self, *parts: Counter | Histogram) -> None:
         self._parts = parts
@@ -91,7 +91,7 @@ class CounterCollector(Collector):
 
 
 class _ProcessRegistry(CollectorRegistry):
-    """A registry whose metrics have the number of this process as a label: others answer at the same address."""
+    """A registry that adds the number of this process as a label, because others answer at the same address."""
 
     def __init__(self, registry: CollectorRegistry, process: str) -> None:
         super().__init__()
@@ -114,15 +114,15 @@ class Telemetry:
         """The number of this process, if several answer at one address. It becomes a label of every metric."""
         registry = self.registry = CollectorRegistry()
         self._transitions = Counter("weft_transitions", "Events committed here.", ["kind"])
-        self._tasks = Counter("weft_tasks", "Attempts that ended, by how.", ["outcome"])
+        self._tasks = Counter("weft_tasks", "Attempts that ended, by outcome.", ["outcome"])
         self._retries = Counter("weft_retries", "Attempts that will be made again.")
-        self._letters = Counter("weft_dead_letters", "Failures that nothing took.")
-        self._hop = Histogram("weft_hop_seconds", "From a decision to its being durable.", SECONDS)
-        self._commit = Histogram("weft_commit_seconds", "Commits.", SECONDS)
+        self._letters = Counter("weft_dead_letters", "Failures that no error route handled.")
+        self._hop = Histogram("weft_hop_seconds", "Time from a decision until it is durable.", SECONDS)
+        self._commit = Histogram("weft_commit_seconds", "Duration of commits.", SECONDS)
         self._commit_runs = Histogram("weft_commit_runs", "Runs in one commit.", APPENDS)
         self._commit_bytes = Histogram("weft_commit_bytes", "Bytes of events in one commit.", BYTES)
         self._requests = Counter("weft_requests", "Answers of the API.", ["route", "status"])
-        self._took = Histogram("weft_request_seconds", "Requests that are answered at once.", SECONDS)
+        self._request_seconds = Histogram("weft_request_seconds", "Requests that are answered at once.", SECONDS)
         registry.register(
             CounterCollector(
                 self._transitions,
@@ -134,25 +134,27 @@ class Telemetry:
                 self._commit_runs,
                 self._commit_bytes,
                 self._requests,
-                self._took,
+                self._request_seconds,
             )
         )
         self._runs = Gauge("weft_runs", "Runs in the store.", ["status"], registry=registry)
         self._resident = Gauge("weft_runs_in_memory", "Runs in memory here.", registry=registry)
         self._flights = Gauge("weft_tasks_in_flight", "Attempts handed out here.", registry=registry)
-        self._age = Gauge("weft_queue_age_seconds", "Age of the oldest work that waits for room.", registry=registry)
+        self._age = Gauge(
+            "weft_queue_age_seconds", "Age of the oldest work that waits for a slot or memory.", registry=registry
+        )
         self._live = Gauge("weft_live_clients", "Clients that listen or wait for work.", registry=registry)
 
     def attach(self, runs: RunService) -> None:
-        """Count and log what this engine commits from now on."""
+        """Count and log the commits of this host from now on."""
         self._clock = runs.clock
-        runs.commits.observe(self._observed)
+        runs.commits.observe(self._on_commit)
         if runs.work is not None:
-            runs.work.measure_commits(self._committed)
+            runs.work.measure_commits(self._on_batch)
 
     # --- commits --------------------------------------------------------------------------------------------------
 
-    def _observed(self, actor: Actor, draft: Draft) -> None:
+    def _on_commit(self, actor: Actor, draft: Draft) -> None:
         now = self._clock.now_ms()
         self._hop.add(max(0, now - draft.events[0].at) / 1000)
         for event in draft.events:
@@ -161,9 +163,9 @@ class Telemetry:
             self._transitions.add(kind)
             if kind.startswith("task_"):
                 self._count_task(kind, body)
-            elif kind in _DEAD:
+            elif kind in _DEAD_LETTER_EVENTS:
                 self._letters.add()
-            if kind in _LOGGED:
+            if kind in _LOGGED_EVENTS:
                 _log_event(actor.id, e.decode(body), event.at)
 
     def _count_task(self, kind: str, body: bytes) -> None:
@@ -173,24 +175,24 @@ class Telemetry:
         if b'"retry_at":' in body or kind == "task_lost":
             self._retries.add()
 
-    def _committed(self, drafts: Sequence[Draft], seconds: float) -> None:
+    def _on_batch(self, drafts: Sequence[Draft], seconds: float) -> None:
         self._commit.add(seconds)
         self._commit_runs.add(len(drafts))
         self._commit_bytes.add(sum(draft.size_bytes for draft in drafts))
 
     # --- requests -------------------------------------------------------------------------------------------------
 
-    def answered(self, route: str, status: int, seconds: float | None) -> None:
-        """Count an answered request; ``seconds`` is None for one that waits on purpose."""
+    def count_request(self, route: str, status: int, seconds: float | None) -> None:
+        """Count an answered request. ``seconds`` is None for a request that waits on purpose."""
         self._requests.add(route, str(status))
         if seconds is not None:
-            self._took.add(seconds)
+            self._request_seconds.add(seconds)
 
-    def listening(self, change: int) -> None:
-        """Count clients that begin or stop to listen."""
+    def count_listeners(self, change: int) -> None:
+        """Change the number of clients that listen or wait."""
         self._live.inc(change)
 
-    async def page(self, runs: RunService, age_seconds: float) -> bytes:
+    async def render(self, runs: RunService, age_seconds: float) -> bytes:
         """Return all metrics in the format of Prometheus."""
         counts = await runs.store.directory.counts()
         for status in (*OPEN_STATUSES, *OVER_STATUSES):
@@ -211,7 +213,7 @@ def _log_event(run: str, event: e.AnyEvent, at: int) -> None:
             log.error("weft: %s is held (%s): %s", run, code, message, extra=extra)
         case e.TaskFailed(failure=failure, attempt=attempt, retry_at=retry_at) if retry_at:
             log.warning(
-                "weft: %s: attempt %d of %s failed, the next one is in %s: %s",
+                "weft: %s: attempt %d of %s failed, the next attempt is in %s: %s",
                 run,
                 attempt,
                 failure.location or failure.step,

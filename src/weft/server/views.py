@@ -36,12 +36,12 @@ class Form(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def moment(ms: int | None) -> datetime | None:
-    """Return a time of the store for the API; 0 is no time."""
+    """Return a time of the store for the API; None if it is missing or 0."""
     return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
 
 
-def known_moment(ms: int) -> datetime:
-    """Return a time of the store that is never missing."""
+def required_moment(ms: int) -> datetime:
+    """Return a time of the store for the API, which must not be missing."""
     return datetime.fromtimestamp(ms / 1000, UTC)
 
 
@@ -57,13 +57,13 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     style: str
     status: Status
     seq: int
-    """The number of its last event."""
+    """The number of the last event."""
     created_at: Moment
     updated_at: Moment
     ended_at: Moment | None
     attributes: dict[str, Any]
     fault: str | None
-    """Why its log cannot be read, if that is so."""
+    """Why the log of the run cannot be read, if it cannot."""
 
 
 def run_view(row: RunRow) -> RunView:
@@ -75,8 +75,8 @@ def run_view(row: RunRow) -> RunView:
         style=row.style,
         status=row.status,  # type: ignore[arg-type]  # stores keep statuses as text
         seq=row.seq,
-        created_at=known_moment(row.created_at),
-        updated_at=known_moment(row.updated_at),
+        created_at=required_moment(row.created_at),
+        updated_at=required_moment(row.updated_at),
         ended_at=moment(row.ended_at),
         attributes=dict(row.attributes),
         fault=row.fault,
@@ -97,31 +97,31 @@ class RunDetail(RunView, frozen=True, kw_only=True):
     output: Raw | None
     failure: Failure | None
     parent: str | None
-    """The id of the run that started it."""
+    """The id of the run that started this one."""
     steps_done: int
     progress: list[Progress] = []
-    """How far it is with maps, fan-outs and work items."""
+    """The progress of maps, fan-outs and work items."""
     problem: ProblemDetails | None = None
-    """Why it cannot be read and what to do, if that is so. What is not known then is null."""
+    """Why the run cannot be read and what to do, if it cannot. Unknown fields are null then."""
 
 
 class StartBody(Form, frozen=True, kw_only=True):
-    """A run to start: of a workflow, or for goals, which are steps whose results are wanted."""
+    """A run to start, of a workflow or for goals. Goals are the steps whose results are wanted."""
 
     workflow: Name | None = None
     goals: Annotated[list[Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
     input: dict[str, Any] = msgspec.field(default_factory=dict)
     id: Id | None = None
-    """The same id, workflow and input again is the same run."""
+    """A repeated start with the same id, workflow and input finds the same run."""
     version: Name | None = None
-    """A version or a tag; none: the newest that is hosted."""
+    """A version or a tag; by default the newest hosted version."""
     attributes: Annotated[dict[str, Any], Meta(max_length=50)] = msgspec.field(default_factory=dict)
     delay: Seconds = 0.0
     existing: Literal["attach", "refuse"] = "attach"
 
 
 class StartedView(msgspec.Struct, frozen=True):
-    """``created`` false: the run existed already."""
+    """The run of a start. ``created`` is false if the run existed already."""
 
     id: str
     created: bool
@@ -134,9 +134,9 @@ class RunsQuery(Form, frozen=True, kw_only=True):
     status: Status | None = None
     since: Moment | None = None
     where: Annotated[list[Id], Meta(max_length=10)] = msgspec.field(default_factory=list)
-    """``name=value``: runs with this attribute. The value is JSON if it can be read as JSON."""
+    """``name=value`` finds runs with this attribute. The value is JSON if it can be read as JSON."""
     prefix: Id | None = None
-    """The beginning of their ids."""
+    """The beginning of the ids of the runs."""
     parent: Id | None = None
     limit: Limit = 50
     cursor: Cursor | None = None
@@ -148,7 +148,7 @@ class EventsQuery(Form, frozen=True, kw_only=True):
 
 
 class EventView(msgspec.Struct, frozen=True):
-    """One event of a run's log. ``part``: its place among several that one record stands for; 0: it is the only one."""
+    """One event of a run's log. ``part`` is its number among the events of one record, or 0 if it is the only one."""
 
     seq: int
     at: Moment
@@ -158,9 +158,9 @@ class EventView(msgspec.Struct, frozen=True):
 
 
 class Events(msgspec.Struct, frozen=True):
-    """A page of a log, oldest first. ``after`` for the next page; none: that was the last event.
+    """A page of a log, oldest first. Pass ``after`` to get the next page; null after the last event.
 
-    ``problem``: the event after these cannot be read.
+    ``problem`` says why the next event cannot be read, if it cannot.
     """
 
     events: list[EventView]
@@ -173,14 +173,14 @@ class ResultQuery(Form, frozen=True, kw_only=True):
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended; with status 202 it has not."""
+    """How a run ended. With HTTP status 202, it has not ended yet."""
 
     id: str
     status: Status
     output: Raw | None = None
     failure: Failure | None = None
     reason: str | None = None
-    """Why it was cancelled."""
+    """Why the run was cancelled."""
 
 
 class NewMessage(Form, frozen=True, kw_only=True):
@@ -189,7 +189,7 @@ class NewMessage(Form, frozen=True, kw_only=True):
 
 
 class RequestView(msgspec.Struct, frozen=True, kw_only=True):
-    """A message that the run answers; with status 202 it has not yet."""
+    """A request to a run. With HTTP status 202, it is not answered yet."""
 
     id: str
     status: Literal["answered", "waiting"]
@@ -197,7 +197,7 @@ class RequestView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cancel(Form, frozen=True, kw_only=True):
-    """``force``: end the run without running its code."""
+    """``force`` ends the run without running its code."""
 
     reason: Text = ""
     force: bool = False
@@ -208,13 +208,13 @@ class Nothing(Form, frozen=True, kw_only=True):
 
 
 class RetryFrom(Form, frozen=True, kw_only=True):
-    """``place``: repeat everything from there on. Empty: repeat what failed."""
+    """Where to retry from. Everything from ``place`` on is repeated; if it is empty, what failed is repeated."""
 
     place: Text = ""
 
 
 class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The command is durable and reaches the run. ``hint``: what to do if the run does not act on it."""
+    """The command is durable and will reach the run. ``hint`` says what to do if the run does not act on it."""
 
     id: str
     status: Status
@@ -224,7 +224,7 @@ class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
 class TreeQuery(Form, frozen=True, kw_only=True):
     depth: Annotated[int, Meta(ge=0, le=20)] = 3
     limit: Annotated[int, Meta(ge=1, le=5_000)] = 1_000
-    """How many places of a run; the newest are kept."""
+    """The maximum number of places per run. The newest are returned."""
 
 
 class PlaceView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -245,7 +245,7 @@ class PlaceView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class TreeView(msgspec.Struct, frozen=True, kw_only=True):
-    """A run, what it recorded, and its child runs. ``left_out``: how many places or runs are not shown."""
+    """A run, what it recorded, and its child runs. ``left_out`` counts the places or runs that are not shown."""
 
     run: RunView
     places: list[PlaceView]
@@ -262,7 +262,7 @@ class PageQuery(Form, frozen=True, kw_only=True):
 
 
 class WorkflowView(msgspec.Struct, frozen=True, kw_only=True):
-    """One version of a workflow. ``hosted``: it can be started here."""
+    """One version of a workflow. ``hosted`` says whether it can be started here."""
 
     name: str
     version: str
@@ -279,7 +279,7 @@ class Workflows(msgspec.Struct, frozen=True):
 
 
 class WorkflowDetail(WorkflowView, frozen=True, kw_only=True):
-    """With the schema of its input, and its document where it has one."""
+    """One version of a workflow, with the schema of its input and its document, if it has one."""
 
     input: dict[str, Any] | None
     source: dict[str, Any] | None
@@ -299,7 +299,7 @@ class NodeTypeView(msgspec.Struct, frozen=True):
     name: str
     description: str
     config: dict[str, Any] | None
-    """JSON Schema of its configuration."""
+    """The JSON Schema of the configuration of such a node."""
 
 
 class NodeTypes(msgspec.Struct, frozen=True):
@@ -312,11 +312,11 @@ class NodeTypes(msgspec.Struct, frozen=True):
 
 class ApprovalsQuery(PageQuery, frozen=True, kw_only=True):
     mine: bool = False
-    """Only those that the caller may answer."""
+    """Whether to return only questions that the caller may answer."""
 
 
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
-    """An open question for people. A decision that names its ``digest`` cannot decide anything else."""
+    """An open question for people. A decision with its ``digest`` is refused if the question has changed."""
 
     id: str
     run: str
@@ -326,7 +326,7 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     of: list[str]
     quorum: str | int
     four_eyes: bool
-    """The one who started the run may not decide."""
+    """Whether the person who started the run may not decide."""
     escalated: bool
     approvals: list[str]
     form: dict[str, Any] | None
@@ -344,18 +344,18 @@ class Approvals(msgspec.Struct, frozen=True):
 
 
 class Decision(Form, frozen=True, kw_only=True):
-    """An answer. ``by`` is only for unidentified callers: others answer in their own name."""
+    """An answer. ``by`` is only for unidentified callers, because others answer in their own name."""
 
     approved: bool
     by: Text = ""
     reason: Text = ""
     form: Any = None
     digest: Text = ""
-    """The digest of the question that was shown; the answer is refused if it has changed."""
+    """The digest of the question that was shown. The answer is refused if the question has changed."""
 
 
 class LinkPair(msgspec.Struct, frozen=True, kw_only=True):
-    """One link for each answer. Whoever has a link can give its answer."""
+    """One link for each answer. Anybody who has a link can give its answer."""
 
     person: str
     approve: str
@@ -391,7 +391,7 @@ class Letters(msgspec.Struct, frozen=True):
 
 
 class NewClaim(Form, frozen=True, kw_only=True):
-    """A claim for tasks. ``lease``: how long the worker may be silent; ``wait``: how long to wait for tasks."""
+    """A claim for tasks. The worker may be silent for ``lease`` seconds, and waits up to ``wait`` seconds for tasks."""
 
     steps: Annotated[list[Name], Meta(min_length=1, max_length=500)]
     queues: Annotated[list[Name], Meta(min_length=1, max_length=100)] = msgspec.field(
@@ -403,7 +403,7 @@ class NewClaim(Form, frozen=True, kw_only=True):
 
 
 class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
-    """A task. ``key`` is the same in all attempts: send it to the services that the step calls."""
+    """A claimed task. Send ``key``, which is the same in all attempts, to the services that the step calls."""
 
     id: str
     run: str
@@ -430,7 +430,7 @@ class TaskOutput(Form, frozen=True, kw_only=True):
 
 
 class TaskFailure(Form, frozen=True, kw_only=True):
-    """Why an attempt failed. ``retry`` false: do not try again; ``wait``: seconds until the next attempt."""
+    """Why an attempt failed. ``retry`` says whether to try again, ``wait`` after how many seconds."""
 
     message: Text
     type: Name = "WorkerError"
@@ -465,7 +465,7 @@ class ChunksQuery(Form, frozen=True, kw_only=True):
 
 
 class ChunkView(msgspec.Struct, frozen=True):
-    """A piece of output. ``attempt`` 0: of the workflow; a greater number replaces the output of smaller ones."""
+    """A chunk of output. ``attempt`` is 0 for the workflow. A later attempt replaces the output of earlier ones."""
 
     offset: int
     at: Moment
@@ -476,7 +476,7 @@ class ChunkView(msgspec.Struct, frozen=True):
 
 def chunk_view(chunk: Chunk) -> ChunkView:
     """Return the view of a chunk."""
-    return ChunkView(chunk.offset, known_moment(chunk.at), chunk.by, chunk.attempt, Raw(chunk.body))
+    return ChunkView(chunk.offset, required_moment(chunk.at), chunk.by, chunk.attempt, Raw(chunk.body))
 
 
 class Chunks(msgspec.Struct, frozen=True):
@@ -488,7 +488,7 @@ class Chunks(msgspec.Struct, frozen=True):
 
 
 class LiveQuery(Form, frozen=True, kw_only=True):
-    """A filter for events. ``after``: the id of the last event that the client saw."""
+    """A filter for events. ``after`` is the id of the last event that the client saw."""
 
     workflow: Name | None = None
     status: Status | None = None

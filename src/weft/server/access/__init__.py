@@ -1,1 +1,1 @@
-"""Who calls, and whose runs they see: API keys, bearer tokens of an identity provider, tenants."""
+"""Identify callers, by API keys and by tokens of an identity provider."""

@@ -1,10 +1,10 @@
-"""Bearer tokens of an identity provider: signed by one of its published keys, for this audience, not expired.
+"""Check bearer tokens of an identity provider: the signature, the audience and the expiry.
 
-The keys are fetched when they are needed and cached. A token with an unknown key id makes them be fetched again, at
-most every few seconds, so that a provider can rotate its keys.
+The provider's keys are fetched when needed, and cached. A token with an unknown key id causes another fetch, at most
+every few seconds, so that a provider can rotate its keys. These claims are used:
 
-    scope or scp   what it may do: read, start, decide, operate, work, admin
-    roles, groups  what it may answer questions as: role:…, team:…
+    scope or scp   what the caller may do: read, start, decide, operate, work, admin
+    roles, groups  the groups for which the caller may answer questions: role:…, team:…
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from weft.steps.http.exchange import HttpRequest
 
 log = logging.getLogger("weft.api")
 
-# Only public-key algorithms: with a shared secret among the published keys, anybody could sign.
+# Only public-key algorithms, because anybody could sign with a shared secret among the published keys.
 ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-KEPT_SECONDS = 600.0
-AGAIN_SECONDS = 10.0
+CACHED_KEYS_SECONDS = 600.0
+REFETCH_SECONDS = 10.0
 LEEWAY_SECONDS = 30
 TOKEN_CHARS_MAX = 8_192
 FETCH_MS = 5_000
@@ -38,7 +38,7 @@ JWKS_BYTES_MAX = 1024 * 1024
 
 
 class Tokens:
-    """Checks tokens of one provider."""
+    """Checks the tokens of one identity provider."""
 
     def __init__(
         self, settings: JwtSettings, *, monotonic: Callable[[], float], client: HttpClient | None = None
@@ -47,13 +47,13 @@ class Tokens:
         self._monotonic = monotonic
         self._client = client or HttpClient()
         self._keys: dict[str, Any] = {}
-        self._fetched = -KEPT_SECONDS
-        self._tried = -AGAIN_SECONDS
+        self._fetched_at = -CACHED_KEYS_SECONDS
+        self._tried_at = -REFETCH_SECONDS
         self._fetching = asyncio.Lock()
 
     async def identity(self, token: str) -> Identity:
         """Return the caller that a token identifies. Raises RequestRefused."""
-        import jwt  # noqa: PLC0415 - with it comes cryptography; only for those who have a provider
+        import jwt  # noqa: PLC0415 - imports cryptography, which only a server with a provider needs
 
         if len(token) > TOKEN_CHARS_MAX:
             raise unknown_caller("The token is too long.")
@@ -71,11 +71,11 @@ class Tokens:
         except jwt.PyJWTError as error:
             raise unknown_caller(f"The token is not valid: {str(error)[:200]}.") from None
         try:
-            return self._read(claims)
+            return self._identity_of(claims)
         except (UsageError, msgspec.ValidationError) as error:
             raise unknown_caller(f"The claims of the token cannot be used: {str(error)[:200]}") from None
 
-    def _read(self, claims: dict[str, Any]) -> Identity:
+    def _identity_of(self, claims: dict[str, Any]) -> Identity:
         settings = self._settings
         name = check_name(_text(claims[settings.name]))
         tenant = ""
@@ -91,7 +91,7 @@ class Tokens:
 
     async def _key(self, kid: Any) -> Any:
         """Return the key with this id. Raises RequestRefused."""
-        if not self._is_known(kid) or self._monotonic() - self._fetched > KEPT_SECONDS:
+        if not self._is_known(kid) or self._monotonic() - self._fetched_at > CACHED_KEYS_SECONDS:
             async with self._fetching:
                 if self._may_fetch(kid):
                     await self._fetch()
@@ -104,32 +104,33 @@ class Tokens:
 
     def _may_fetch(self, kid: Any) -> bool:
         now = self._monotonic()
-        stale = not self._is_known(kid) or now - self._fetched > KEPT_SECONDS
-        return stale and now - self._tried >= AGAIN_SECONDS
+        stale = not self._is_known(kid) or now - self._fetched_at > CACHED_KEYS_SECONDS
+        return stale and now - self._tried_at >= REFETCH_SECONDS
 
     async def _fetch(self) -> None:
-        from jwt import PyJWK, PyJWKError  # noqa: PLC0415 - see above
+        from jwt import PyJWK, PyJWKError  # noqa: PLC0415 - as in ``identity``
 
-        self._tried = self._monotonic()
+        self._tried_at = self._monotonic()
         try:
             answer = await self._client.send(HttpRequest(method="GET", url=self._settings.jwks, timeout_ms=FETCH_MS))
             if not answer.ok or len(answer.body) > JWKS_BYTES_MAX:
                 raise UsageError(f"{answer.request.shown()} answered {answer.status}.")
-            found = msgspec.json.decode(answer.body, type=_KeySet)
+            key_set = msgspec.json.decode(answer.body, type=_KeySet)
         except (WeftError, msgspec.DecodeError) as error:
-            # Known keys stay valid; tokens of unknown ones are refused.
-            log.warning("weft: the keys of the identity provider cannot be fetched: %s", error)
+            # Known keys stay valid. Tokens with unknown keys are refused.
+            log.warning("weft: could not fetch the keys of the identity provider: %s", error)
             return
         keys: dict[str, Any] = {}
-        for one in found.keys:
+        for one in key_set.keys:
             try:
                 keys[str(one.get("kid", ""))] = PyJWK(one)
             except PyJWKError as error:
-                log.info("weft: a key of the identity provider is of no use here: %s", error)
+                log.info("weft: ignoring a key of the identity provider: %s", error)
         self._keys = keys
-        self._fetched = self._tried
+        self._fetched_at = self._tried_at
 
     async def close(self) -> None:
+        """Close the connection to the provider."""
         await self._client.close()
 
 
@@ -142,5 +143,5 @@ def _text(value: Any) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """Read a list of texts, or a text of words separated by spaces."""
+    """Read a list of strings, or one string of words."""
     return value.split() if isinstance(value, str) else msgspec.convert(value, list[str])

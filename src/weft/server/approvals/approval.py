@@ -10,7 +10,7 @@ from weft.server import views
 
 
 async def approval_view(service: RunService, item: OpenQuestion) -> views.Approval:
-    """Return the view of a question, with what it is about."""
+    """Return the view of a question, with the value that it is about."""
     question = item.question
     return views.Approval(
         id=item.id,
@@ -26,6 +26,6 @@ async def approval_view(service: RunService, item: OpenQuestion) -> views.Approv
         form=question.form,
         about=msgspec.Raw(await service.values.load(bytes(question.about))),
         digest=item.digest,
-        since=views.known_moment(question.since),
+        since=views.required_moment(question.since),
         due_at=views.moment(question.due),
     )

@@ -1,8 +1,8 @@
-"""Links that answer a question: a link gives one answer, in one person's name, to one question.
+"""Links that answer a question. A link gives one answer, in one person's name, to one question.
 
 A link contains all its claims, signed with a secret that all hosts of a store share and that never leaves the store. It
 is valid until it expires or the question is answered; a question that is asked again needs new links. Opening a link
-only shows what it would decide, so mail scanners that open every link decide nothing.
+only shows what it would decide, because mail scanners open every link.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.server import views
 from weft.tokens import ExpiredToken, InvalidToken, Signer
 
 PATH = "/decide"
-GOOD_SECONDS = 7 * 86_400
+VALID_SECONDS = 7 * 86_400
 SEED_BYTES = 32
 
 
@@ -35,15 +35,15 @@ class Claim(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Links:
-    """Makes and opens links. ``base``: what they begin with."""
+    """Makes and opens links. ``base`` is the URL that they begin with."""
 
     def __init__(self, seed: bytes, base: str = "") -> None:
         self._signer = Signer(seed, "link")
         self._base = base
 
     @staticmethod
-    async def of(access: Access, base: str = "") -> Links:
-        """Return the links of a store."""
+    async def for_store(access: Access, base: str = "") -> Links:
+        """Return links that are signed with the secret of a store."""
         return Links(await access.seed("links", secrets.token_bytes(SEED_BYTES)), base)
 
     def url(self, claim: Claim) -> str:
@@ -55,23 +55,23 @@ class Links:
         return self._signer.seal(claim)
 
     def open(self, token: str, *, now_s: int) -> Claim:
-        """Return what a link stands for.
+        """Return the claims of a link.
 
         Raises:
-            NotFound: it was not made here, or was changed.
-            Refused: it has expired.
+            NotFound: the link was not made here, or was changed.
+            Refused: the link has expired.
         """
         try:
             return self._signer.open(token, Claim, now_s=now_s)
         except InvalidToken:
-            raise NotFound("This link was not made here.", hint="Ask for a new one.") from None
+            raise NotFound("This link is not valid.", hint="Ask for a new link.") from None
         except ExpiredToken:
-            raise Refused("This link has expired.", hint="Ask for a new one.", code="ask.link_expired") from None
+            raise Refused("This link has expired.", hint="Ask for a new link.", code="ask.link_expired") from None
 
 
-def link_pair(links: Links, item: OpenQuestion, by: str, groups: list[str], *, now_ms: int) -> views.LinkPair:
-    """Make both links for one person. They expire with the question, if that expires."""
-    until_s = now_ms // 1000 + GOOD_SECONDS
+def make_link_pair(links: Links, item: OpenQuestion, by: str, groups: list[str], *, now_ms: int) -> views.LinkPair:
+    """Make the links with which one person approves or rejects. They expire no later than the question."""
+    until_s = now_ms // 1000 + VALID_SECONDS
     if item.question.due and item.question.on_timeout != "escalate":
         until_s = min(until_s, item.question.due // 1000 + 1)
 
@@ -79,5 +79,5 @@ def link_pair(links: Links, item: OpenQuestion, by: str, groups: list[str], *, n
         claim = Claim(item.row.uid, item.number, item.digest, approved, by, groups, until_s)
         return links.url(claim)
 
-    expires_at = views.known_moment(until_s * 1000)
+    expires_at = views.required_moment(until_s * 1000)
     return views.LinkPair(person=by, approve=url(approved=True), reject=url(approved=False), expires_at=expires_at)

@@ -1,8 +1,8 @@
-"""Notifies another service of questions for people: one signed POST per question, escalation and reminder.
+"""Notify another service of questions for people, with one signed POST per question, escalation and reminder.
 
-What was sent is recorded in the log of the run. So no notification is lost when a process dies, and none is sent for
-ever. A receiver may get a notification twice if its answer got lost; both have the same ``Idempotency-Key``. It is
-signed like every webhook: ``Weft-Signature: t=…,v1=…`` over the body, with the secret that both sides know.
+What was sent is recorded in the log of the run, so that no notification is lost or repeated when a process dies. If the
+answer of the receiver is lost, it gets the notification again, with the same ``Idempotency-Key``. A notification is
+signed like every webhook: ``Weft-Signature: t=…,v1=…`` over the body, with a shared secret.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from weft.errors import Refused, WeftError
 from weft.observe.questions import OpenQuestion, listed_in, runs_that_ask
 from weft.runtime.background import BackgroundLoop
 from weft.server.approvals.approval import approval_view
-from weft.server.approvals.links import Links, link_pair
-from weft.server.settings import NotifierSettings, notifier_settings_here
-from weft.server.views import Approval, LinkPair, Moment, known_moment
+from weft.server.approvals.links import Links, make_link_pair
+from weft.server.settings import NotifierSettings, read_notifier_settings
+from weft.server.views import Approval, LinkPair, Moment, required_moment
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import HttpRequest
 from weft.tokens import SIGNATURE_HEADER, sign_body
@@ -39,8 +39,8 @@ log = logging.getLogger("weft.api")
 
 SCAN_SECONDS = 60.0
 GRACE_MS = 60_000
-"""For this long the notifier of the host that owns the run sends first."""
-AT_ONCE = 8
+"""How long other hosts leave a notification to the host that owns the run."""
+RUNS_AT_ONCE = 8
 SEND_MS = 10_000
 PAUSE_SECONDS_MAX = 300.0
 ABOUT_BYTES_MAX = 64 * 1024
@@ -60,15 +60,15 @@ class Notification(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Pause(msgspec.Struct):
-    """How long to wait until a notification that failed is sent again."""
+    """The time until a failed notification is sent again."""
 
     seconds: float
     until: float
 
 
-def notifier_here(service: Callable[[], RunService]) -> Notifier | None:
-    """Return the notifier that environment variables ask for, or None. Raises UsageError."""
-    settings = notifier_settings_here()
+def create_notifier(service: Callable[[], RunService]) -> Notifier | None:
+    """Create the notifier from environment variables; None if they set none. Raises UsageError."""
+    settings = read_notifier_settings()
     return Notifier(service, settings) if settings is not None else None
 
 
@@ -83,19 +83,20 @@ class Notifier:
         self._client = client or HttpClient()
         self._changed: set[RunUid] = set()
         self._woken = asyncio.Event()
-        self._quiet: dict[RunUid, int] = {}
-        """Runs without unsent notifications, by the number of the last event that was looked at."""
+        self._up_to_date: dict[RunUid, int] = {}
+        """Runs without unsent notifications, with the number of the last event that was checked."""
         self._pauses: dict[str, _Pause] = {}
         self._detach: Callable[[], None] | None = None
         self._loop: BackgroundLoop | None = None
 
     def attach(self, runs: RunService) -> None:
-        """Notify of the questions of this engine's runs from now on."""
-        self._detach = runs.commits.observe(self._observed)
-        self._loop = BackgroundLoop("notifying of questions", self._work, runs.status.fail)
+        """Send notifications for the runs of this host from now on."""
+        self._detach = runs.commits.observe(self._on_commit)
+        self._loop = BackgroundLoop("notifications of questions", self._work, runs.status.fail)
         self._loop.start()
 
     async def close(self) -> None:
+        """Stop sending."""
         if self._detach is not None:
             self._detach()
             self._detach = None
@@ -104,7 +105,7 @@ class Notifier:
             self._loop = None
         await self._client.close()
 
-    def _observed(self, actor: Actor, draft: Draft) -> None:
+    def _on_commit(self, actor: Actor, draft: Draft) -> None:
         if actor.machine.state.asks and any(isinstance(e.decode(one.body), _NOTIFIED) for one in draft.events):
             self._changed.add(actor.uid)
             self._woken.set()
@@ -119,7 +120,7 @@ class Notifier:
                     await self._scan()
                 await self._notify_changed()
             except WeftError as error:
-                log.warning("weft: open questions cannot be read now, trying again: %s", error)
+                log.warning("weft: could not read open questions, trying again: %s", error)
             self._woken.clear()
             if not self._changed:
                 with contextlib.suppress(TimeoutError):
@@ -133,17 +134,17 @@ class Notifier:
         return max(0.05, min(times) - now)
 
     async def _scan(self) -> None:
-        """Find all runs with open questions, also those of other hosts; skip those that have not changed."""
+        """Find all runs with open questions, also those of other hosts, that have changed since the last scan."""
         service, seen = self._service(), set[RunUid]()
         after: str | None = None
         while True:
             page = await runs_that_ask(service, after=after)
             seen.update(row.uid for row in page.rows)
-            self._changed.update(row.uid for row in page.rows if self._quiet.get(row.uid) != row.seq)
+            self._changed.update(row.uid for row in page.rows if self._up_to_date.get(row.uid) != row.seq)
             after = page.cursor
             if after is None:
                 break
-        self._quiet = {uid: seq for uid, seq in self._quiet.items() if uid in seen}
+        self._up_to_date = {uid: seq for uid, seq in self._up_to_date.items() if uid in seen}
 
     async def _notify_changed(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -152,8 +153,8 @@ class Notifier:
                 self._changed.update(self._runs_to_retry(now))
                 break
         uids, self._changed = list(self._changed), set()
-        for start in range(0, len(uids), AT_ONCE):
-            await asyncio.gather(*(self._notify_run(uid) for uid in uids[start : start + AT_ONCE]))
+        for start in range(0, len(uids), RUNS_AT_ONCE):
+            await asyncio.gather(*(self._notify_run(uid) for uid in uids[start : start + RUNS_AT_ONCE]))
 
     def _runs_to_retry(self, now: float) -> list[RunUid]:
         return [RunUid(key.partition(":")[0]) for key, pause in self._pauses.items() if pause.until <= now]
@@ -165,12 +166,12 @@ class Notifier:
             self._forget(uid)
             return
         items = await listed_in(service, row)
-        quiet = True
+        is_done = True
         for item in items:
             if item.notice != item.question.told:
-                quiet = await self._notify(service, item) and quiet
-        if quiet:
-            self._quiet[uid] = row.seq
+                is_done = await self._notify(service, item) and is_done
+        if is_done:
+            self._up_to_date[uid] = row.seq
             self._forget(uid)
 
     def _forget(self, uid: RunUid) -> None:
@@ -195,13 +196,13 @@ class Notifier:
         except WeftError as error:
             seconds = min(PAUSE_SECONDS_MAX, pause.seconds * 2) if pause is not None else 1.0
             self._pauses[key] = _Pause(seconds, now + seconds)
-            log.warning("weft: the notification of %s could not be sent, trying again: %s", item.id, error)
+            log.warning("weft: could not send the notification of %s, trying again: %s", item.id, error)
             return False
         self._pauses.pop(key, None)
         return True
 
     async def _notification(self, service: RunService, item: OpenQuestion, key: str, now_ms: int) -> Notification:
-        links = await Links.of(service.store.access, self._settings.public)
+        links = await Links.for_store(service.store.access, self._settings.public)
         approval = await approval_view(service, item)
         if len(bytes(approval.about)) > ABOUT_BYTES_MAX:
             approval = msgspec.structs.replace(approval, about=msgspec.Raw(b"null"))
@@ -209,10 +210,10 @@ class Notifier:
         return Notification(
             event=f"question.{item.notice.partition('.')[0]}",
             key=key,
-            sent_at=known_moment(now_ms),
+            sent_at=required_moment(now_ms),
             tenant=tenant_prefix(item.row.id)[1:-1],
             approval=approval,
-            links=[link_pair(links, item, who, [], now_ms=now_ms) for who in people],
+            links=[make_link_pair(links, item, who, [], now_ms=now_ms) for who in people],
         )
 
     async def _send(self, key: str, notification: Notification, now_ms: int) -> None:

@@ -1,4 +1,4 @@
-"""The form of a question as HTML, and its input as JSON.
+"""Render the form of a question as HTML, and read its input as JSON.
 
 A flat schema becomes one input per field; a nested one becomes a text area for JSON.
 """
@@ -14,12 +14,12 @@ import msgspec
 from weft.runtime.schemas import check_schema
 
 PREFIX = "form."
-WHOLE = "form"
+JSON_FIELD = "form"
 FIELDS_MAX = 50
 
 
-def resolved(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Resolve the references of a schema. Returns it with its definitions."""
+def resolve_references(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Resolve the reference at the top of a schema. Returns the schema and its definitions."""
     definitions: dict[str, Any] = schema.get("$defs", {})
     found: Any = schema
     for _ in range(10):
@@ -30,39 +30,39 @@ def resolved(schema: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]
     return (dict(found) if isinstance(found, dict) else {}), definitions
 
 
-def fields_of(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
+def flat_fields(schema: Mapping[str, Any]) -> dict[str, dict[str, Any]] | None:
     """Return the fields of a flat form with their schemas; None if it is nested."""
-    whole, definitions = resolved(schema)
+    whole, definitions = resolve_references(schema)
     properties = whole.get("properties")
     if not isinstance(properties, dict) or not 0 < len(properties) <= FIELDS_MAX:
         return None
     return {
-        name: {**resolved({**field, "$defs": definitions})[0], "$defs": definitions}
+        name: {**resolve_references({**field, "$defs": definitions})[0], "$defs": definitions}
         for name, field in properties.items()
     }
 
 
-def inputs(schema: Mapping[str, Any], filled: Mapping[str, str]) -> str:
-    """Return the inputs of a form as HTML, with the earlier input."""
-    fields = fields_of(schema)
+def render_inputs(schema: Mapping[str, Any], filled: Mapping[str, str]) -> str:
+    """Return the inputs of a form as HTML, filled with the earlier input."""
+    fields = flat_fields(schema)
     if fields is None:
-        text = escape(filled.get(WHOLE, ""))
-        return f'<label>Form, as JSON<textarea name="{WHOLE}" rows=8 required>{text}</textarea></label>'
-    required = resolved(schema)[0].get("required", [])
+        text = escape(filled.get(JSON_FIELD, ""))
+        return f'<label>Form, as JSON<textarea name="{JSON_FIELD}" rows=8 required>{text}</textarea></label>'
+    required = resolve_references(schema)[0].get("required", [])
     return "".join(
         _input(name, field, filled.get(PREFIX + name), required=name in required) for name, field in fields.items()
     )
 
 
-def _input(name: str, field: Mapping[str, Any], typed: str | None, *, required: bool) -> str:
+def _input(name: str, field: Mapping[str, Any], entered: str | None, *, required: bool) -> str:
     key, title = escape(PREFIX + name, quote=True), escape(str(field.get("title", name)))
-    must = " required" if required and typed is None else ""
+    must = " required" if required and entered is None else ""
     default = field.get("default")
-    value = typed if typed is not None else "" if default is None else _shown(default)
+    value = entered if entered is not None else "" if default is None else _as_text(default)
     if "enum" in field:
         options = "".join(
-            f'<option value="{escape(_shown(one), quote=True)}"{" selected" if _shown(one) == value else ""}>'
-            f"{escape(_shown(one))}</option>"
+            f'<option value="{escape(_as_text(one), quote=True)}"{" selected" if _as_text(one) == value else ""}>'
+            f"{escape(_as_text(one))}</option>"
             for one in field["enum"]
         )
         none = "" if required else "<option></option>"
@@ -77,28 +77,28 @@ def _input(name: str, field: Mapping[str, Any], typed: str | None, *, required: 
     return f'<label>{title}<input name="{key}" value="{escape(value, quote=True)}" maxlength=10000{must}></label>'
 
 
-def filled_in(schema: Mapping[str, Any], filled: Mapping[str, str]) -> Any:
-    """Read the input of a form: as text where the schema allows it, else as JSON. It is validated later."""
-    fields = fields_of(schema)
+def parse_form(schema: Mapping[str, Any], filled: Mapping[str, str]) -> Any:
+    """Read the input of a form, as a string where the schema allows it, otherwise as JSON. It is validated later."""
+    fields = flat_fields(schema)
     if fields is None:
-        return _plain(filled.get(WHOLE, ""))
-    required = resolved(schema)[0].get("required", [])
+        return _parse_json(filled.get(JSON_FIELD, ""))
+    required = resolve_references(schema)[0].get("required", [])
     found: dict[str, Any] = {}
     for name, field in fields.items():
         text = filled.get(PREFIX + name)
         if field.get("type") == "boolean":
             found[name] = text == "true"
         elif text is not None and (text or name in required):
-            found[name] = text if check_schema(dict(field), msgspec.json.encode(text)) is None else _plain(text)
+            found[name] = text if check_schema(dict(field), msgspec.json.encode(text)) is None else _parse_json(text)
     return found
 
 
-def _plain(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     try:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
 
 
-def _shown(value: Any) -> str:
+def _as_text(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

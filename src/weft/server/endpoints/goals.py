@@ -1,4 +1,4 @@
-"""Steps for goals, registered in the store for all its hosts, and plans."""
+"""Register the steps for goals in the store, and plan goals."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from weft.core.goal.plan import GoalPlan
 from weft.errors import NotFound
 from weft.goals.load import LoadedSteps
 from weft.runtime.step_keeper import StepKeeper
-from weft.server.cursors import cut
+from weft.server.cursors import cut_page
 from weft.server.request import ApiCall
 from weft.server.views import Form, Name, PageQuery
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
-    """A step and its health: healthy, unhealthy or unknown. ``stored``: it can be changed over the API."""
+    """A step and its health: healthy, unhealthy or unknown. ``stored`` says whether the API can change it."""
 
     id: str
     stored: bool
@@ -36,7 +36,7 @@ class StepViews(msgspec.Struct, frozen=True):
 
 
 class StepsDocument(Form, frozen=True, kw_only=True):
-    """Steps as a file would have them (``weft: steps/1``)."""
+    """The content of a file of steps (``weft: steps/1``)."""
 
     document: Annotated[
         dict[str, Any],
@@ -59,14 +59,14 @@ class Changed(msgspec.Struct, frozen=True):
 
 
 class NewPlan(Form, frozen=True, kw_only=True):
-    """Goals, and the names of the facts that will be given."""
+    """Goals to plan, and the names of the facts that will be given."""
 
     goals: Annotated[list[Name], Meta(min_length=1, max_length=100)]
     given: Annotated[list[Name], Meta(max_length=1_000)] = msgspec.field(default_factory=list)
 
 
 class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan. ``missing``: facts that no step gives, with the steps that need them."""
+    """A plan. ``missing`` has the facts that no step gives, with the steps that need them."""
 
     goals: list[str]
     steps: list[str]
@@ -78,11 +78,11 @@ class PlanView(msgspec.Struct, frozen=True, kw_only=True):
 
 async def list_steps(call: ApiCall) -> StepViews:
     """Return a page of the steps that goals are planned with, by id."""
-    asked = call.asked(PageQuery)
+    query = call.query_as(PageQuery)
     steps = _steps(call)
     stored = await steps.stored.catalogue()
     planned = sorted(steps.planned(), key=lambda step: step.id)
-    page, cursor = cut(planned, asked.limit, asked.cursor)
+    page, cursor = cut_page(planned, query.limit, query.cursor)
     return StepViews([_view(step, stored.health.get(step.id), step.id in stored) for step in page], cursor)
 
 
@@ -94,34 +94,34 @@ async def show_step(call: ApiCall) -> StepView:
     for step in steps.planned():
         if step.id == name:
             return _view(step, stored.health.get(name), name in stored)
-    raise NotFound(f"No step {name[:60]!r} takes part in planning here.")
+    raise NotFound(f"There is no step {name[:60]!r} that goals are planned with.")
 
 
 def _view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:  # noqa: FBT001 - a fact, not a choice
-    found = health or Checkup()
+    checkup = health or Checkup()
     definition: dict[str, Any] = msgspec.to_builtins(step)
-    return StepView(id=step.id, stored=stored, health=found.status, error=found.error or "", definition=definition)
+    return StepView(id=step.id, stored=stored, health=checkup.status, error=checkup.error or "", definition=definition)
 
 
 async def register_steps(call: ApiCall) -> Changed:
     """Add the steps of a document, all or none. Raises NameTaken, BadStep."""
-    loaded = await _loaded(call)
-    return await _changed(call, await _steps(call).stored.register(loaded))
+    loaded = await _load(call)
+    return await _refresh(call, await _steps(call).stored.register(loaded))
 
 
 async def update_steps(call: ApiCall) -> Changed:
     """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
-    loaded = await _loaded(call)
-    return await _changed(call, await _steps(call).stored.update(loaded))
+    loaded = await _load(call)
+    return await _refresh(call, await _steps(call).stored.update(loaded))
 
 
 async def unregister_step(call: ApiCall) -> Changed:
     """Remove a step. Runs in progress keep it. Raises UnknownStep."""
-    return await _changed(call, await _steps(call).stored.unregister(call.parameters["step"]))
+    return await _refresh(call, await _steps(call).stored.unregister(call.parameters["step"]))
 
 
-async def _loaded(call: ApiCall) -> LoadedSteps:
-    document = call.given(StepsDocument).document
+async def _load(call: ApiCall) -> LoadedSteps:
+    document = call.body_as(StepsDocument).document
     values.encode(document, what="the document has")
     return await _steps(call).load(document)
 
@@ -132,14 +132,14 @@ def _steps(call: ApiCall) -> StepKeeper:
     return steps
 
 
-async def _changed(call: ApiCall, events: Sequence[AnyCatalogueEvent]) -> Changed:
+async def _refresh(call: ApiCall, events: Sequence[AnyCatalogueEvent]) -> Changed:
     await _steps(call).refresh()
     return Changed([e.step.id if isinstance(e, StepRegistered | StepUpdated) else e.step_id for e in events])
 
 
-async def preview(call: ApiCall) -> PlanView:
+async def plan_goals(call: ApiCall) -> PlanView:
     """Plan goals as a start would."""
-    wanted = call.given(NewPlan)
+    wanted = call.body_as(NewPlan)
     values.encode([*wanted.goals, *wanted.given], what="the plan has")
     await _steps(call).refresh()
     plan: GoalPlan = call.services.hosted.plan(wanted.goals, wanted.given)

@@ -1,4 +1,4 @@
-"""Health, readiness and metrics of this process."""
+"""Report the health, readiness and metrics of this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from weft.server import views
 from weft.server.request import ApiCall, Reply
 
 ANSWER_SECONDS = 2.0
-"""If a heartbeat in the store takes longer, the process is not ready."""
+"""If a heartbeat takes the store longer than this, the process is not ready."""
 
 
 async def alive(call: ApiCall) -> Reply:
@@ -21,7 +21,7 @@ async def alive(call: ApiCall) -> Reply:
 
 
 async def ready(call: ApiCall) -> Reply:
-    """Return 200 if runs can be started: the host runs, the store answers, and the server does not stop."""
+    """Return 200 if runs can be started: the host runs, the store answers, and the server is not stopping."""
     if call.services.closing.is_set():
         return Reply(views.Health("stopping"), 503)
     try:
@@ -43,4 +43,4 @@ async def metrics(call: ApiCall) -> Reply:
     """Return all metrics for Prometheus."""
     runs = call.services.hosting()
     age = await call.services.admission.backlog_seconds()
-    return Reply(await call.services.telemetry.page(runs, age))
+    return Reply(await call.services.telemetry.render(runs, age))

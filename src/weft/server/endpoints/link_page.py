@@ -1,4 +1,4 @@
-"""The page behind a link: the question and one button. No scripts, nothing external, everything escaped."""
+"""The page behind a link, with a question and one button. It loads nothing, and all text is escaped."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from html import escape
 import msgspec
 
 from weft.server.approvals.links import Claim
-from weft.server.endpoints.forms import inputs
+from weft.server.endpoints.forms import render_inputs
 from weft.server.request import Reply
 from weft.server.views import Approval
 
@@ -26,7 +26,7 @@ HEADERS = {
         f"default-src 'none'; style-src 'sha256-{_STYLE_HASH}'; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'"
     ),
-    # Whoever has the URL can decide, so it must not be sent to other sites.
+    # Anybody who has the URL can decide, so it must not be sent to other sites.
     "referrer-policy": "no-referrer",
     "x-frame-options": "DENY",
     "x-robots-tag": "noindex, nofollow",
@@ -35,9 +35,9 @@ ABOUT_CHARS_MAX = 20_000
 
 
 def question_page(approval: Approval, claim: Claim, filled: dict[str, str], wrong: str = "") -> Reply:
-    """Show what the link would decide, the button for it, and what was wrong with the last input."""
+    """Return the page that shows what the link would decide, and what was wrong with the last input."""
     verb = "Approve" if claim.approved else "Reject"
-    form = inputs(approval.form, filled) if claim.approved and approval.form is not None else ""
+    form = render_inputs(approval.form, filled) if claim.approved and approval.form is not None else ""
     reason = escape(filled.get("reason", ""))
     facts = {
         "you": claim.by,
@@ -47,9 +47,9 @@ def question_page(approval: Approval, claim: Claim, filled: dict[str, str], wron
         "until": approval.due_at.isoformat(timespec="minutes") if approval.due_at is not None else "",
         "digest": approval.digest,
     }
-    listed = "".join(f"<dt>{name}<dd>{escape(text)}" for name, text in facts.items() if text)
+    details = "".join(f"<dt>{name}<dd>{escape(text)}" for name, text in facts.items() if text)
     body = (
-        f"<h1>{escape(approval.title)}</h1>{_about(approval)}<dl>{listed}</dl>"
+        f"<h1>{escape(approval.title)}</h1>{_about(approval)}<dl>{details}</dl>"
         f"{f'<p class=wrong role=alert>{escape(wrong)}</p>' if wrong else ''}"
         f"<form method=post accept-charset=utf-8>{form}"
         f'<label>Reason<textarea name="reason" rows=3 maxlength=10000>{reason}</textarea></label>'
@@ -59,7 +59,7 @@ def question_page(approval: Approval, claim: Claim, filled: dict[str, str], wron
 
 
 def message_page(title: str, text: str, status: int = 200) -> Reply:
-    """Show a title and a text."""
+    """Return a page with a title and a text."""
     return _page(title, f"<h1>{escape(title)}</h1><p>{escape(text)}</p>", status)
 
 
@@ -69,8 +69,8 @@ def _about(approval: Approval) -> str:
         return ""
     value = msgspec.json.decode(raw)
     text = value if isinstance(value, str) else msgspec.json.format(raw, indent=2).decode()
-    shown = text if len(text) <= ABOUT_CHARS_MAX else f"{text[:ABOUT_CHARS_MAX]}…"
-    return f"<pre>{escape(shown)}</pre>"
+    preview = text if len(text) <= ABOUT_CHARS_MAX else f"{text[:ABOUT_CHARS_MAX]}…"
+    return f"<pre>{escape(preview)}</pre>"
 
 
 def _page(title: str, body: str, status: int) -> Reply:

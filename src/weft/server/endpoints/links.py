@@ -1,4 +1,4 @@
-"""Links over HTTP: make them, show what one would decide, and decide it."""
+"""Make links, show what a link would decide, and decide it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from weft.observe.questions import OpenQuestion, open_in
 from weft.server import views
 from weft.server.access.keys import check_name
 from weft.server.approvals.approval import approval_view
-from weft.server.approvals.links import Claim, Links, link_pair
-from weft.server.endpoints.forms import filled_in
+from weft.server.approvals.links import Claim, Links, make_link_pair
+from weft.server.endpoints.forms import parse_form
 from weft.server.endpoints.link_page import message_page, question_page
-from weft.server.endpoints.runs import named
+from weft.server.endpoints.runs import parse_place
 from weft.server.request import ApiCall, Reply
 from weft.server.settings import public_url
 
@@ -27,7 +27,7 @@ Field = Annotated[str, Meta(max_length=10_000)]
 
 
 class NewLinks(views.Form, frozen=True, kw_only=True):
-    """For whom links are made: the question is answered in that person's name."""
+    """The person in whose name the links answer a question."""
 
     by: views.Name
     groups: Annotated[list[views.Name], Meta(max_length=50)] = msgspec.field(default_factory=list)
@@ -42,17 +42,19 @@ class LinkAnswer(views.Form, frozen=True, kw_only=True):
 
 async def make_links(call: ApiCall) -> views.LinkPair:
     """Make links for one person. Send them where only that person reads them."""
-    wanted = call.given(NewLinks)
+    wanted = call.body_as(NewLinks)
     check_name(wanted.by)
     for group in wanted.groups:
         if not is_group(group):
-            raise BadValue(f"{group[:60]!r} names no group.", hint="role:NAME or team:NAME", code="value.bad_name")
-    row, place = await named(call.service, call.parameters["id"], "question")
+            raise BadValue(
+                f"{group[:60]!r} is not a group.", hint="Write role:NAME or team:NAME.", code="value.bad_name"
+            )
+    row, place = await parse_place(call.service, call.parameters["id"], "question")
     item = next((one for one in await open_in(call.service, row) if one.place == place), None)
     if item is None:
         raise NotFound(f"{row.id} has no open question {place[:100]!r}.")
-    links = await Links.of(call.services.runs.store.access, public_url() or call.root)
-    return link_pair(links, item, wanted.by, wanted.groups, now_ms=call.services.runs.clock.now_ms())
+    links = await Links.for_store(call.services.runs.store.access, public_url() or call.root)
+    return make_link_pair(links, item, wanted.by, wanted.groups, now_ms=call.services.runs.clock.now_ms())
 
 
 # --- the page ----------------------------------------------------------------------------------------------------
@@ -60,63 +62,63 @@ async def make_links(call: ApiCall) -> views.LinkPair:
 
 async def show_link(call: ApiCall) -> Reply:
     """Show what a link would decide. Showing it decides nothing."""
-    return await _answered(call, None)
+    return await _respond(call, None)
 
 
 async def follow_link(call: ApiCall) -> Reply:
-    """Answer the question as the link says."""
-    return await _answered(call, call.given(LinkAnswer))
+    """Answer the question with the answer of the link."""
+    return await _respond(call, call.body_as(LinkAnswer))
 
 
-async def _answered(call: ApiCall, answer: LinkAnswer | None) -> Reply:
+async def _respond(call: ApiCall, answer: LinkAnswer | None) -> Reply:
     service = call.services.runs
     try:
-        links = await Links.of(service.store.access)
+        links = await Links.for_store(service.store.access)
         claim = links.open(call.parameters["token"], now_s=service.clock.now_ms() // 1000)
         item = await _item(call, claim)
     except NotFound as error:
-        return message_page("Nothing here", str(error), 404)
+        return message_page("Link not valid", str(error), 404)
     except RunUnreadable as error:
         return message_page("Not possible now", error.message, 409)
     except AlreadyDecided as error:
-        return message_page("Decided already", str(error), 409)
+        return message_page("Already decided", str(error), 409)
     except Refused as error:
         return message_page("Too late", str(error), 410)
     approval = await approval_view(service, item)
     if answer is None:
         return question_page(approval, claim, {})
-    return await _decided(call, claim, item, answer)
+    return await _decide(call, claim, item, answer)
 
 
 async def _item(call: ApiCall, claim: Claim) -> OpenQuestion:
     service = call.services.runs
     row = await service.store.directory.row(RunUid(claim.uid))
     if row is None:
-        raise NotFound("The run that asked is gone.")
+        raise NotFound("The run of this question no longer exists.")
     found = next((item for item in await open_in(service, row) if item.number == claim.ask), None)
     if found is None or found.digest != claim.digest:
-        raise AlreadyDecided(f"{row.id} does not ask this any more: it is decided, or was taken back.")
+        raise AlreadyDecided(f"This question of {row.id} is no longer open: it was decided or withdrawn.")
     return found
 
 
-async def _decided(call: ApiCall, claim: Claim, item: OpenQuestion, answer: LinkAnswer) -> Reply:
+async def _decide(call: ApiCall, claim: Claim, item: OpenQuestion, answer: LinkAnswer) -> Reply:
     service = call.services.runs
     filled = {"reason": answer.reason, **_fields(answer)}
     schema = item.question.form
     try:
-        given = filled_in(schema, filled) if claim.approved and schema is not None else None
+        value = parse_form(schema, filled) if claim.approved and schema is not None else None
         values.encode([answer.reason], what="the reason has")
-        form = Raw(values.seal(values.encode(given, what="the form has")))
+        form = Raw(values.seal(values.encode(value, what="the form has")))
         command = c.DecideAsk(claim.ask, claim.approved, claim.by, answer.reason, form, claim.groups, claim.digest)
         await service.tell(item.row.id, command, key=call.key)
     except BadValue as error:
         return question_page(await approval_view(service, item), claim, filled, wrong=error.message)
     except (AlreadyDecided, RunFinished) as error:
-        return message_page("Decided already", error.message, 409)
+        return message_page("Already decided", error.message, 409)
     except NotAllowed as error:
-        return message_page("Not for you", error.message, 403)
-    done = "approved" if claim.approved else "rejected"
-    return message_page("Recorded", f"“{item.question.title}” is {done} by {claim.by}.")
+        return message_page("Not allowed", error.message, 403)
+    verdict = "approved" if claim.approved else "rejected"
+    return message_page("Recorded", f"“{item.question.title}” was {verdict} by {claim.by}.")
 
 
 def _fields(answer: LinkAnswer) -> dict[str, str]:

@@ -1,7 +1,7 @@
-"""Live routes: the events of one run, or of all runs that match a filter, as they are committed.
+"""Live routes, which send the events of one run, or of all runs that match a filter, as they are committed.
 
-Each route gives batches of frames; ``live/carriers.py`` sends them as server-sent events or over a WebSocket. Only the
-position of a client is kept. An empty batch is a sign of life.
+Each route yields batches of frames, which ``live/transports.py`` sends as server-sent events or over a WebSocket. Only
+the position of a client is kept. An empty batch keeps the connection alive.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.runtime.service import RunService
 from weft.runtime.tenancy import prefix_of
 from weft.runtime.unreadable import readable
 from weft.server import views
-from weft.server.endpoints.runs import found
+from weft.server.endpoints.runs import requested_run
 from weft.server.live.feed import Filter
 from weft.server.live.frames import (
     Batches,
@@ -35,18 +35,18 @@ from weft.server.services import Services
 
 BATCH_BYTES = 64 * 1024
 EVENTS_PER_BATCH = 200
-BEAT_SECONDS = 15.0
-SETTLE_SECONDS = 1.5
+KEEP_ALIVE_SECONDS = 15.0
+LAST_OUTPUT_SECONDS = 1.5
 """How long another host may take to write the last output of a run. Longer than the feed waits between two polls."""
 DIGITS_MAX = 15
 NOTHING_MORE = Reply(b"", 204)
-"""Ends the reconnects of a browser: the client has seen everything, and the run is over."""
+"""Stops a browser from reconnecting, when the run is over and the client has seen everything."""
 
 
 async def follow_run(call: ApiCall) -> Batches | Reply:
     """Send the log of a run from its beginning, or from the client's position, until it is over."""
     call.services.hosting()
-    row = await found(call)
+    row = await requested_run(call)
     after = _position(call)
     if row.ended_at is not None and _is_reconnect(call) and after >= row.seq:
         return NOTHING_MORE
@@ -54,19 +54,19 @@ async def follow_run(call: ApiCall) -> Batches | Reply:
 
 
 async def follow_all(call: ApiCall) -> Batches:
-    """Send what this host commits from now on, or from the client's position."""
+    """Send the commits of this host from now on, or from the client's position."""
     call.services.hosting()
-    asked = call.asked(views.LiveQuery)
+    query = call.query_as(views.LiveQuery)
     tenant = call.identity.tenant
     prefix = prefix_of(tenant) if tenant else ""
-    wanted = Filter(asked.workflow, asked.status, frozenset(asked.kind), prefix)
-    return _filter_batches(call.services, wanted, call.headers.get("last-event-id") or asked.after, call.caller)
+    filter_ = Filter(query.workflow, query.status, frozenset(query.kind), prefix)
+    return _filter_batches(call.services, filter_, call.headers.get("last-event-id") or query.after, call.caller)
 
 
 async def follow_stream(call: ApiCall) -> Batches | Reply:
     """Send an output stream as it grows, until the run is over."""
     call.services.hosting()
-    row = await found(call)
+    row = await requested_run(call)
     stream, after = call.parameters["stream"], _position(call)
     if row.ended_at is not None and _is_reconnect(call):
         lengths = await call.service.store.streams.lengths(row.uid)
@@ -79,7 +79,7 @@ async def follow_stream(call: ApiCall) -> Batches | Reply:
 
 
 def _is_reconnect(call: ApiCall) -> bool:
-    """Whether the client listened before: browsers send ``Last-Event-ID`` then."""
+    """Return whether the client listened before. Browsers send ``Last-Event-ID`` when they reconnect."""
     return bool(call.headers.get("last-event-id"))
 
 
@@ -88,16 +88,16 @@ def _position(call: ApiCall) -> int:
     last = call.headers.get("last-event-id")
     if last:
         if not (last.isascii() and last.isdigit() and len(last) <= DIGITS_MAX):
-            raise BadValue(f"Last-Event-ID {last[:40]!r} is no number of an event.", code="value.wrong_type")
+            raise BadValue(f"Last-Event-ID {last[:40]!r} is not the number of an event.", code="value.wrong_type")
         return int(last)
-    return call.asked(views.FollowQuery).after or 0
+    return call.query_as(views.FollowQuery).after or 0
 
 
 # --- batches -----------------------------------------------------------------------------------------------------
 
 
 async def _filter_batches(services: Services, filter: Filter, after: str | None, caller: str) -> Batches:
-    with services.feed.subscribed(filter, caller) as channel:
+    with services.feed.subscribe(filter, caller) as channel:
         known = channel.last if after is None else channel.position(after)
         position = channel.last if known is None else known
         yield [gap_frame(-1, channel.cursor(position)) if known is None else ready_frame(channel.cursor(position))]
@@ -109,7 +109,7 @@ async def _filter_batches(services: Services, filter: Filter, after: str | None,
             elif batch.frames:
                 yield batch.frames
             else:
-                await channel.wait(BEAT_SECONDS)
+                await channel.wait(KEEP_ALIVE_SECONDS)
                 if channel.last == position:
                     yield []
 
@@ -118,7 +118,7 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
     store = services.runs.store
     seq = Seq(after)
     unfolding = Unfolding()
-    with services.feed.following(row.uid) as changed:
+    with services.feed.follow(row.uid) as changed:
         yield []
         while not services.closing.is_set():
             changed.clear()
@@ -134,15 +134,15 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
             if now is None or (now.ended_at is not None and now.seq <= seq):
                 yield [end_frame(now.status if now is not None else "deleted")]
                 return
-            if not await _is_set(changed):
+            if not await _wait_for(changed):
                 yield []
 
 
 async def _stream_batches(services: Services, row: RunRow, stream: str, after: int) -> Batches:
     runs = services.hosting()
     store = runs.store
-    offset, is_here, settled = after, False, False
-    with services.feed.following(row.uid) as changed:
+    offset, is_here, waited_for_output = after, False, False
+    with services.feed.follow(row.uid) as changed:
         yield []
         while not services.closing.is_set():
             changed.clear()
@@ -152,24 +152,24 @@ async def _stream_batches(services: Services, row: RunRow, stream: str, after: i
             if page:
                 offset = page[-1].offset
                 yield [chunk_frame(views.chunk_view(chunk)) for chunk in page]
-            elif now is None or (now.ended_at is not None and settled):
+            elif now is None or (now.ended_at is not None and waited_for_output):
                 yield [end_frame(now.status if now is not None else "deleted")]
                 return
             elif now.ended_at is not None:
-                # Code may emit as its last act, which is written after the event that ends the run.
-                settled = True
+                # The last output of the code may be written after the event that ends the run.
+                waited_for_output = True
                 await _wait_for_output(runs, now, changed, is_here=is_here)
-            elif not await _is_set(changed):
+            elif not await _wait_for(changed):
                 yield []
 
 
 async def _wait_for_output(runs: RunService, row: RunRow, changed: asyncio.Event, *, is_here: bool) -> None:
-    """Wait until the output of a finished run is written, if some may still be on its way."""
+    """Wait for the last output of a finished run, if it may not be written yet."""
     assert row.ended_at is not None
-    recent = runs.clock.now_ms() - row.ended_at < SETTLE_SECONDS * 1000
+    recent = runs.clock.now_ms() - row.ended_at < LAST_OUTPUT_SECONDS * 1000
     actor = _actor(runs, row)
     if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
-        await _is_set(changed, SETTLE_SECONDS)
+        await _wait_for(changed, LAST_OUTPUT_SECONDS)
     if runs.streams is not None:
         await runs.streams.flush()
 
@@ -178,8 +178,8 @@ def _actor(runs: RunService, row: RunRow) -> Actor | None:
     return runs.local.find(row.uid) if runs.local is not None else None
 
 
-async def _is_set(changed: asyncio.Event, seconds: float = BEAT_SECONDS) -> bool:
-    """Wait for an event. Returns False if the time is over first."""
+async def _wait_for(changed: asyncio.Event, seconds: float = KEEP_ALIVE_SECONDS) -> bool:
+    """Wait for an event. Returns False if the time runs out first."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await changed.wait()

@@ -1,4 +1,4 @@
-"""The OpenAPI document, and a status page for people."""
+"""Return the OpenAPI document, and a status page for people."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ POLICY = "default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form
 
 async def openapi(call: ApiCall) -> Reply:
     """Return the OpenAPI document."""
-    return Reply(Raw(call.services.described()))
+    return Reply(Raw(call.services.openapi_document()))
 
 
 async def status(call: ApiCall) -> Reply:
@@ -43,7 +43,7 @@ async def status(call: ApiCall) -> Reply:
 
 
 def _row(row: RunRow) -> str:
-    started = views.known_moment(row.created_at).isoformat(timespec="seconds")
+    started = views.required_moment(row.created_at).isoformat(timespec="seconds")
     cells = (row.id, f"{row.workflow} {row.version}", row.status, started, str(row.seq))
     return f"<tr>{''.join(f'<td>{escape(cell)}' for cell in cells)}"
 

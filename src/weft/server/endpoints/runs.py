@@ -1,4 +1,4 @@
-"""Runs: find them, show one, wait for its result."""
+"""Find runs, show one, and wait for its result."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ from weft.server.problems import problem_of as shown
 from weft.server.request import ApiCall, Reply
 
 
-async def found(call: ApiCall) -> RunRow:
+async def requested_run(call: ApiCall) -> RunRow:
     """Return the run that the path names. Raises NotFound."""
     return await call.service.row(RunId(call.parameters["id"]))
 
 
-async def named(service: RunService, text: str, what: str) -> tuple[RunRow, str]:
-    """Return the run and the place that ``RUN:PLACE`` names. Raises NotFound."""
+async def parse_place(service: RunService, text: str, what: str) -> tuple[RunRow, str]:
+    """Return the run and the place of an id ``RUN:PLACE``. Raises NotFound."""
     found = await split_place(service, text)
     if found is None:
-        raise NotFound(f"No {what} {text[:100]!r} is known here.")
+        raise NotFound(f"There is no {what} {text[:100]!r}.")
     return found
 
 
 async def list_runs(call: ApiCall) -> views.Runs:
     """Return a page of runs, newest first."""
-    asked = call.asked(views.RunsQuery)
+    asked = call.query_as(views.RunsQuery)
     service = call.service
     parent = (await service.row(RunId(asked.parent))).uid if asked.parent is not None else None
     page = await service.search(
@@ -69,7 +69,7 @@ def _pair(text: str) -> tuple[str, Any]:
 
 async def show_run(call: ApiCall) -> views.RunDetail:
     """Return one run with its input and result."""
-    row = await found(call)
+    row = await requested_run(call)
     service = call.service
     machine, problem = await examine(service, row)
     if problem is not None:
@@ -90,16 +90,16 @@ async def show_run(call: ApiCall) -> views.RunDetail:
 
 
 async def _unreadable(service: RunService, row: RunRow, problem: RunUnreadable) -> views.RunDetail:
-    """Return what the row of an unreadable run says, and its input if that can be read."""
-    given = b"null"
+    """Return the data of an unreadable run that is still known: its row, and its input if that can be read."""
+    raw_input = b"null"
     with contextlib.suppress(StoreError, NotFound):
-        given = await service.values.load(bytes((await service.reader.started_with(row)).input))
+        raw_input = await service.values.load(bytes((await service.reader.started_with(row)).input))
     parent = await service.store.directory.row(row.parent) if row.parent is not None else None
     view = views.run_view(row)
-    told = {name: getattr(view, name) for name in view.__struct_fields__}
+    fields = {name: getattr(view, name) for name in view.__struct_fields__}
     return views.RunDetail(
-        **told | {"fault": row.fault or problem.message},
-        input=Raw(given),
+        **fields | {"fault": row.fault or problem.message},
+        input=Raw(raw_input),
         output=None,
         failure=None,
         parent=parent.id if parent is not None else None,
@@ -110,8 +110,8 @@ async def _unreadable(service: RunService, row: RunRow, problem: RunUnreadable) 
 
 async def list_events(call: ApiCall) -> views.Events:
     """Return a page of the log."""
-    asked = call.asked(views.EventsQuery)
-    row = await found(call)
+    asked = call.query_as(views.EventsQuery)
+    row = await requested_run(call)
     stored, problem = await readable(call.service.store.log, row, after=asked.after, limit=asked.limit)
     more = len(stored) == asked.limit and stored[-1].seq < row.seq
     return views.Events(
@@ -122,9 +122,9 @@ async def list_events(call: ApiCall) -> views.Events:
 
 
 async def result(call: ApiCall) -> Reply:
-    """Return how the run ended, waiting for it as long as asked. 202: it has not ended yet."""
-    wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
-    row = await found(call)
+    """Return how the run ended, after waiting for it if asked to. The status is 202 if it has not ended yet."""
+    wait = min(call.query_as(views.ResultQuery).wait, call.services.limits.wait_seconds)
+    row = await requested_run(call)
     ending = await _ending(call.service, row, wait)
     if ending is None:
         now = await call.service.row(row.id)
@@ -151,10 +151,10 @@ async def _ending(service: RunService, row: RunRow, wait: float) -> Ending | Non
 
 async def explain_run(call: ApiCall) -> Explanation:
     """Explain what the run waits for, since when, and what would unblock it."""
-    row = await found(call)
+    row = await requested_run(call)
     try:
         return await explain(call.service, row)
     except NotFound:
-        # It was deleted meanwhile.
-        await found(call)
+        # The run may have been deleted meanwhile.
+        await requested_run(call)
         raise

@@ -22,7 +22,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.~-]+")
 
 async def start(call: ApiCall) -> Reply:
     """Start a run, or find the run of the same start."""
-    new = call.given(views.StartBody)
+    new = call.body_as(views.StartBody)
     workflow = _wanted(new)
     service, services = call.hosting(), call.services
     await services.admission.admit()

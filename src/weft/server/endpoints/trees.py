@@ -1,4 +1,4 @@
-"""The tree of a run: what it recorded, place by place, and its child runs below it."""
+"""Show the tree of a run: its recorded operations, and its child runs below it."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from msgspec import Raw
 from weft.observe.operations import Operation
 from weft.observe.run_tree import RunTree, TreeReader
 from weft.server import views
-from weft.server.endpoints.runs import found
+from weft.server.endpoints.runs import requested_run
 from weft.server.request import ApiCall
 
 RUNS_MAX = 200
 
 
 async def show_tree(call: ApiCall) -> views.TreeView:
-    """Return the run and those it started, as deep as is asked for."""
-    asked = call.asked(views.TreeQuery)
-    reader = TreeReader(call.service, runs_max=RUNS_MAX, operations_max=asked.limit)
-    return _view(await reader.read(await found(call), asked.depth))
+    """Return the run and those it started, to the requested depth."""
+    query = call.query_as(views.TreeQuery)
+    reader = TreeReader(call.service, runs_max=RUNS_MAX, operations_max=query.limit)
+    return _view(await reader.read(await requested_run(call), query.depth))
 
 
 def _view(tree: RunTree) -> views.TreeView:
@@ -34,7 +34,7 @@ def _place(operation: Operation) -> views.PlaceView:
         place=operation.location,
         kind=operation.kind,
         status=operation.status,
-        started_at=views.known_moment(operation.started),
+        started_at=views.required_moment(operation.started),
         ended_at=views.moment(operation.ended),
         due_at=views.moment(operation.due) if operation.status == "open" else None,
         what=operation.what,

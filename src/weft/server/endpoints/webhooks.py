@@ -1,4 +1,4 @@
-"""Webhooks: a service that an HTTP step called posts its answer here later, signed."""
+"""Receive webhooks: signed answers of services that HTTP steps have called."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ async def take(call: ApiCall) -> views.Nothing:
         raise RequestRefused(
             404,
             "request.unknown_route",
-            "No webhooks are expected here.",
+            "This server accepts no webhooks.",
             hint="Set WEFT_WEBHOOK_URL and WEFT_WEBHOOK_SECRET.",
         )
     arrived = Arrived(
         token=call.parameters["token"],
-        body=bytes(call.given(msgspec.Raw)),
+        body=bytes(call.body_as(msgspec.Raw)),
         signature=call.headers.get(SIGNATURE_HEADER.lower(), ""),
-        key=call.asked(WebhookQuery).key,
+        key=call.query_as(WebhookQuery).key,
         content_type=call.headers.get("content-type", "application/json"),
     )
-    # The response says nothing about the run: the sender need not know more than its call.
+    # The response says nothing about the run, because the sender need not know about it.
     try:
         await take_webhook(call.services.runs, webhooks, arrived)
     except NotAllowed as error:

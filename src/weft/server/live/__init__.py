@@ -1,1 +1,1 @@
-"""Live streams: sends commits of this process to many clients, without buffering more for slow ones."""
+"""Live streams, which send the commits of this process to many clients, without extra buffers for slow ones."""

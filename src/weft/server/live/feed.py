@@ -1,9 +1,9 @@
-"""The live feed of a process: what its engine commits, kept for a while in channels that clients read.
+"""The live feed of a process: the commits of its host, kept for a while in channels that clients read.
 
-Clients with the same filter share a channel and its frames. A channel keeps the newest frames, bounded in number and
-bytes. A client is only a position in it: a slow one costs nothing, and finds a gap when the channel has moved on. A
-client that follows one run reads its log at its own pace, and is only woken from here. While nobody listens, the feed
-observes no commits.
+Clients with the same filter share a channel and its frames. A channel keeps the newest frames, up to a number and a
+size. A client is only a position in the channel: a slow client costs nothing, but it misses the frames that the channel
+has dropped. A client that follows one run reads its log at its own pace; the feed only wakes it. While nobody listens,
+the feed observes no commits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from weft.errors import StoreError
 from weft.observe.event_parts import Unfolding
 from weft.server.limits import busy
 from weft.server.live.frames import LiveEvent, LiveFrame, encode
-from weft.server.views import known_moment
+from weft.server.views import required_moment
 
 if TYPE_CHECKING:
     from weft.runtime.run.actor import Actor
@@ -33,24 +33,24 @@ FRAMES_MAX = 10_000
 BYTES_MAX = 8 * 1024 * 1024
 CHANNELS_MAX = 200
 CHANNELS_EACH_MAX = 20
-"""Of one tenant or address."""
+"""The number of channels of one tenant or address."""
 LINGER_SECONDS = 60.0
 """How long a channel without clients is kept for clients that reconnect."""
 SECONDS_PER_CLIENT = 0.0005
 PAUSE_SECONDS_MIN = 0.01
 PAUSE_SECONDS_MAX = 0.5
-"""With many clients each is served less often, with more events at once."""
+"""With many clients, each client is served less often, with more events at once."""
 POLL_SECONDS = 1.0
 
 
 class Filter(msgspec.Struct, frozen=True):
-    """The events of a channel."""
+    """A filter for the events of a channel."""
 
     workflow: str | None = None
     status: str | None = None
     kinds: frozenset[str] = frozenset()
     prefix: str = ""
-    """The prefix of run ids of a tenant. Its callers see ids without it."""
+    """The prefix of the run ids of a tenant. Its callers see ids without the prefix."""
 
     def accepts(self, run: str, workflow: str, status: str, kind: str) -> bool:
         return (
@@ -76,17 +76,18 @@ class Channel:
         self.name = name
         self.filter = filter
         self.caller = caller
-        """The caller that opened it."""
+        """The caller that opened the channel."""
         self.clients = 0
         self.idle_since: float | None = None
         self._frames: deque[LiveFrame] = deque()
         self._bytes = 0
         self.last = 0
-        """How many frames were added in all."""
+        """The number of frames that were ever added."""
         self._changed = asyncio.Event()
         self._waking: asyncio.Handle | None = None
 
     def add(self, frame: LiveFrame) -> None:
+        """Add a frame and wake the clients. Drops the oldest frames if there are too many."""
         self._frames.append(frame)
         self._bytes += len(frame.data)
         self.last += 1
@@ -101,7 +102,7 @@ class Channel:
         changed.set()
 
     def after(self, position: int, bytes_max: int) -> LiveBatch:
-        """Return the next frames after a position, about this many bytes."""
+        """Return the next frames after a position, up to about ``bytes_max``."""
         first = self.last - len(self._frames)
         lost = max(0, first - position)
         position = max(position, first)
@@ -115,15 +116,15 @@ class Channel:
         return LiveBatch(frames, position + len(frames), lost)
 
     async def wait(self, seconds: float) -> None:
-        """Wait until there may be more frames, or the time is over."""
+        """Wait until there may be more frames, or the time runs out."""
         changed = self._changed
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await changed.wait()
         pause = min(PAUSE_SECONDS_MAX, self.clients * SECONDS_PER_CLIENT)
         if pause > PAUSE_SECONDS_MIN:
-            # Spread over time: a thousand clients served at once would delay everything else.
-            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - nothing secret about it
+            # Spread over time, because serving a thousand clients at once would delay everything else.
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311 - not for security
 
     def close(self) -> None:
         if self._waking is not None:
@@ -135,7 +136,7 @@ class Channel:
         return f"{self.name}-{position}"
 
     def position(self, cursor: str) -> int | None:
-        """Read a position; None if it is not of this channel, or no longer kept."""
+        """Parse a cursor; None if it does not belong to this channel or lies ahead of it."""
         name, _, number = cursor.rpartition("-")
         if name != self.name or not number.isascii() or not number.isdigit() or len(number) > 15:
             return None
@@ -149,16 +150,16 @@ class Feed:
         self._runs: RunService | None = None
         self._stop_observing: Callable[[], None] | None = None
         self._name = ""
-        self._made = 0
+        self._channel_count = 0
         self._channels: dict[Filter, Channel] = {}
         self._followers: dict[RunUid, dict[asyncio.Event, int]] = {}
         self._polling: asyncio.Task[None] | None = None
 
     def attach(self, runs: RunService) -> None:
-        """Serve the commits of this engine from now on. Positions in the feed of an earlier one are not valid here."""
+        """Serve the commits of this host from now on. Cursors from an earlier host are no longer valid."""
         self._stop_observing = None
         if runs.streams is not None:
-            runs.streams.watch(self.emitted)
+            runs.streams.watch(self.wake_followers)
         self._runs = runs
         self._name = runs.ids.new()[-12:]
         self._channels.clear()
@@ -176,13 +177,13 @@ class Feed:
     # --- a filter -------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def subscribed(self, filter: Filter, caller: str = "") -> Iterator[Channel]:
+    def subscribe(self, filter: Filter, caller: str = "") -> Iterator[Channel]:
         """Subscribe to the channel of a filter. Raises RequestRefused if there are too many channels."""
         channel = self._channels.get(filter)
         if channel is None:
             self._make_room(caller)
-            self._made += 1
-            channel = self._channels[filter] = Channel(f"{self._name}.{self._made}", filter, caller)
+            self._channel_count += 1
+            channel = self._channels[filter] = Channel(f"{self._name}.{self._channel_count}", filter, caller)
         self._observe()
         channel.clients += 1
         channel.idle_since = None
@@ -201,7 +202,7 @@ class Feed:
             too_many = max(0, len(channels) - most + 1)
             idle = sorted((one.idle_since, one.name, one) for one in channels if one.idle_since is not None)
             if len(idle) < too_many:
-                raise busy(f"{most} different filters are listened to.")
+                raise busy(f"The limit of {most} different filters is reached.")
             for _, _, channel in idle[:too_many]:
                 self._forget(channel)
 
@@ -217,14 +218,14 @@ class Feed:
 
     def _observe(self) -> None:
         if self._stop_observing is None and self._runs is not None:
-            self._stop_observing = self._runs.commits.observe(self._observed)
+            self._stop_observing = self._runs.commits.observe(self._on_commit)
 
     def _stop_if_unused(self) -> None:
         if self._stop_observing is not None and not self._channels and not self._followers:
             self._stop_observing()
             self._stop_observing = None
 
-    def _observed(self, actor: Actor, draft: Draft) -> None:
+    def _on_commit(self, actor: Actor, draft: Draft) -> None:
         for event in self._followers.get(actor.uid, ()):
             event.set()
         self._forget_idle()
@@ -241,21 +242,21 @@ class Feed:
             if not wanted:
                 continue
             run, workflow, status = subject
-            whole = LiveEvent(
-                part.seq, known_moment(part.at), kind, data, part.part, run=run, workflow=workflow, status=status
+            view = LiveEvent(
+                part.seq, required_moment(part.at), kind, data, part.part, run=run, workflow=workflow, status=status
             )
-            encoded = {"": encode(whole)}
+            encoded = {"": encode(view)}
             for channel in wanted:
                 prefix = channel.filter.prefix
                 if prefix not in encoded:
-                    encoded[prefix] = encode(msgspec.structs.replace(whole, run=actor.id.removeprefix(prefix)))
+                    encoded[prefix] = encode(msgspec.structs.replace(view, run=actor.id.removeprefix(prefix)))
                 channel.add(LiveFrame(channel.cursor(channel.last + 1), kind, encoded[prefix]))
 
     # --- one run --------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def following(self, uid: RunUid) -> Iterator[asyncio.Event]:
-        """Give an event that is set whenever a run or its output changes."""
+    def follow(self, uid: RunUid) -> Iterator[asyncio.Event]:
+        """Yield an event that is set whenever a run or its output changes."""
         event = asyncio.Event()
         self._followers.setdefault(uid, {})[event] = -1
         self._observe()
@@ -269,8 +270,8 @@ class Feed:
             if not events:
                 del self._followers[uid]
 
-    def emitted(self, uid: RunUid, _stream: str) -> None:
-        """Wake the followers of a run: it has new output."""
+    def wake_followers(self, uid: RunUid, _stream: str) -> None:
+        """Wake the clients that follow a run, because it may have new events or output."""
         for event in self._followers.get(uid, ()):
             event.set()
 
@@ -284,7 +285,7 @@ class Feed:
                     now = await self._position_of(uid)
                     if seen.get(uid) != now:
                         seen[uid] = now
-                        self.emitted(uid, "")
+                        self.wake_followers(uid, "")
             seen = {uid: position for uid, position in seen.items() if uid in self._followers}
 
     async def _position_of(self, uid: RunUid) -> tuple[int, int]:

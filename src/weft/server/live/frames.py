@@ -14,7 +14,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class LiveFrame(msgspec.Struct, eq=False):
-    """One message. A client that reconnects sends the last ``id`` it saw; frames without one do not count."""
+    """One message. A client that reconnects sends the last ``id`` that it saw. Some frames have none."""
 
     id: str
     event: str
@@ -34,7 +34,7 @@ class LiveFrame(msgspec.Struct, eq=False):
 
 
 Batches = AsyncGenerator[Sequence[LiveFrame], None]
-"""What a client gets, batch by batch."""
+"""The frames for a client, in batches."""
 
 
 class LiveEvent(views.EventView, frozen=True, kw_only=True):
@@ -46,7 +46,7 @@ class LiveEvent(views.EventView, frozen=True, kw_only=True):
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """``lost`` events were not sent because the client was too slow or away for too long; -1: unknown number."""
+    """The number of events that were lost because the client was slow or away for too long; -1 if unknown."""
 
     lost: int
 
@@ -54,11 +54,11 @@ class Gap(msgspec.Struct, frozen=True):
 def event_view(part: EventPart) -> views.EventView:
     """Return the view of an event."""
     kind, data = part.split()
-    return views.EventView(part.seq, views.known_moment(part.at), kind, data, part.part)
+    return views.EventView(part.seq, views.required_moment(part.at), kind, data, part.part)
 
 
 def run_frame(part: EventPart) -> LiveFrame:
-    """An event of the one run that a client follows. A client that comes back has seen whole records only."""
+    """Return the frame of an event of a followed run. Only the last event of a record has an id to continue from."""
     view = event_view(part)
     return LiveFrame(str(part.seq) if part.is_last else "", view.kind, _encode(view))
 
@@ -74,7 +74,7 @@ def problem_frame(problem: ProblemDetails) -> LiveFrame:
 
 
 def ready_frame(id: str) -> LiveFrame:
-    """Return the first frame of a filter: the position from which the client listens."""
+    """Return the first frame of a filtered stream, with the position from which the client listens."""
     return LiveFrame(id, "ready", b"{}")
 
 

@@ -1,4 +1,7 @@
-"""Commands to runs: messages, cancel, pause, resume, retry. Durable when answered; a repeated key counts once."""
+"""Control runs: send messages, cancel, pause, resume, retry.
+
+A command is durable when its request is answered. A repeated request with the same key counts once.
+"""
 
 from __future__ import annotations
 
@@ -21,49 +24,49 @@ from weft.server.router import API
 
 async def send(call: ApiCall) -> views.Accepted:
     """Deliver a message. The run gets it even if it does not wait for it yet."""
-    message = call.given(views.NewMessage)
+    message = call.body_as(views.NewMessage)
     service = call.service
     raw = await service.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
     return await _tell(call, c.DeliverMessage(service.ids.new(), message.name, msgspec.Raw(raw)))
 
 
 async def request(call: ApiCall) -> Reply:
-    """Deliver a message and wait for its answer. 202: not answered yet, ask again at ``Location``."""
-    message = call.given(views.NewMessage)
+    """Deliver a message and wait for its answer. The status is 202 if there is none yet: ask again at ``Location``."""
+    message = call.body_as(views.NewMessage)
     service = call.service
     run_id = RunId(call.parameters["id"])
     raw = await service.values.keep(values.encode(message.body, what=f'the message "{check_name(message.name)}" has'))
     sent = await send_request(service, run_id, message.name, raw, key=call.key)
     try:
-        return await _answered(call, run_id, sent)
-    except StoreError:  # it was delivered, and must not be sent again
-        return _waiting(run_id, sent)
+        return await _answer_reply(call, run_id, sent)
+    except StoreError:  # the message was delivered, and must not be sent again
+        return _waiting_reply(run_id, sent)
 
 
 async def answer(call: ApiCall) -> Reply:
-    """Return the answer to a request, waiting for it as long as asked. 202: not answered yet."""
-    return await _answered(call, RunId(call.parameters["id"]), call.parameters["request"])
+    """Return the answer to a request, after waiting for it if asked to. The status is 202 if there is none yet."""
+    return await _answer_reply(call, RunId(call.parameters["id"]), call.parameters["request"])
 
 
-async def _answered(call: ApiCall, run_id: RunId, request: str) -> Reply:
-    wait = min(call.asked(views.ResultQuery).wait, call.services.limits.wait_seconds)
+async def _answer_reply(call: ApiCall, run_id: RunId, request: str) -> Reply:
+    wait = min(call.query_as(views.ResultQuery).wait, call.services.limits.wait_seconds)
     try:
         raw = await answer_of(call.service, run_id, request, timeout=max(wait, 0.1))
     except TimeoutError:
-        return _waiting(run_id, request)
+        return _waiting_reply(run_id, request)
     return Reply(views.RequestView(id=request, status="answered", answer=msgspec.Raw(raw)))
 
 
-def _waiting(run_id: RunId, request: str) -> Reply:
+def _waiting_reply(run_id: RunId, request: str) -> Reply:
     place = f"{API}/runs/{quote(run_id, safe='')}/requests/{quote(request, safe='')}"
     return Reply(views.RequestView(id=request, status="waiting"), 202, {"location": place})
 
 
 async def cancel(call: ApiCall) -> views.Accepted:
     """Cancel a run; ``force`` ends it without running its code. What it did is undone."""
-    given = call.given(views.Cancel)
-    values.encode(given.reason, what="the reason has")
-    accepted = await _tell(call, c.CancelRun(given.reason, given.force))
+    body = call.body_as(views.Cancel)
+    values.encode(body.reason, what="the reason has")
+    accepted = await _tell(call, c.CancelRun(body.reason, body.force))
     row = await call.service.row(RunId(accepted.id))
     if row.fault is not None:
         return msgspec.structs.replace(accepted, hint=NOT_UNDONE)
@@ -71,7 +74,7 @@ async def cancel(call: ApiCall) -> views.Accepted:
         return accepted
     try:
         state = await call.service.reader.state(row)
-    except StoreError:  # it was accepted all the same
+    except StoreError:  # the command was accepted all the same
         return accepted
     return msgspec.structs.replace(accepted, hint=force_hint(row.id, call.service.clock.now_ms() - state.cancelled_at))
 
@@ -88,7 +91,7 @@ async def resume(call: ApiCall) -> views.Accepted:
 
 async def retry(call: ApiCall) -> views.Accepted:
     """Retry a failed run."""
-    place = call.given(views.RetryFrom).place
+    place = call.body_as(views.RetryFrom).place
     values.encode(place, what="the place has")
     run_id = RunId(call.parameters["id"])
     await call.service.tell(run_id, c.RetryRun(place), key=call.key)

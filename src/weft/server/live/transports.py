@@ -1,7 +1,7 @@
-"""Sends batches to a client as server-sent events or over a WebSocket.
+"""Send batches to a client as server-sent events or over a WebSocket.
 
-A client that does not read is waited for, without buffering, and disconnected after a while. A client that leaves is
-noticed at once.
+Nothing is buffered for a client that does not read; after a while it is disconnected. A closed connection is noticed at
+once.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ HEADERS = [
     (b"x-accel-buffering", b"no"),
     (b"x-content-type-options", b"nosniff"),
 ]
-ALIVE = b":\n\n"
-GONE = ("http.disconnect", "websocket.disconnect")
+KEEP_ALIVE = b":\n\n"
+DISCONNECT_TYPES = ("http.disconnect", "websocket.disconnect")
 GOING_AWAY = 1001
 NORMAL = 1000
 IGNORED_MAX = 1_000
@@ -29,18 +29,18 @@ IGNORED_MAX = 1_000
 
 
 async def send_events(receive: Receive, send: Send, batches: Batches) -> None:
-    """Send batches as server-sent events. A refusal is raised before the answer begins."""
+    """Send batches as server-sent events. Raises a refusal before the response begins."""
     first = await anext(batches)
     await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
-    await send({"type": "http.response.body", "body": _joined(first), "more_body": True})
+    await send({"type": "http.response.body", "body": _join(first), "more_body": True})
 
     async def pump() -> None:
         async with contextlib.aclosing(batches):
             async for batch in batches:
-                await _send_in_time(send({"type": "http.response.body", "body": _joined(batch), "more_body": True}))
+                await _send_in_time(send({"type": "http.response.body", "body": _join(batch), "more_body": True}))
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
-    await _until_gone(receive, pump)
+    await _pump_until_disconnect(receive, pump)
 
 
 async def send_messages(receive: Receive, send: Send, batches: Batches) -> None:
@@ -57,11 +57,11 @@ async def send_messages(receive: Receive, send: Send, batches: Batches) -> None:
                     await _send_in_time(send({"type": "websocket.send", "text": frame.text()}))
         await send({"type": "websocket.close", "code": NORMAL, "reason": "end"})
 
-    await _until_gone(receive, pump)
+    await _pump_until_disconnect(receive, pump)
 
 
-def _joined(batch: Sequence[LiveFrame]) -> bytes:
-    return b"".join([frame.sse() for frame in batch]) or ALIVE
+def _join(batch: Sequence[LiveFrame]) -> bytes:
+    return b"".join([frame.sse() for frame in batch]) or KEEP_ALIVE
 
 
 async def _send_in_time(sending: Awaitable[None]) -> None:
@@ -69,22 +69,22 @@ async def _send_in_time(sending: Awaitable[None]) -> None:
         await sending
 
 
-async def _until_gone(receive: Receive, pump: Callable[[], Awaitable[None]]) -> None:
+async def _pump_until_disconnect(receive: Receive, pump: Callable[[], Awaitable[None]]) -> None:
     pumping = asyncio.ensure_future(pump())
-    leaving = asyncio.ensure_future(_gone(receive))
+    disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
     try:
-        await asyncio.wait((pumping, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((pumping, disconnect), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for task in (pumping, leaving):
+        for task in (pumping, disconnect):
             task.cancel()
-        await asyncio.gather(pumping, leaving, return_exceptions=True)
+        await asyncio.gather(pumping, disconnect, return_exceptions=True)
     if not pumping.cancelled():
-        # The client stopped reading.
+        # A timeout means that the client stopped reading.
         with contextlib.suppress(TimeoutError):
             pumping.result()
 
 
-async def _gone(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     for _ in range(IGNORED_MAX):
-        if (await receive())["type"] in GONE:
+        if (await receive())["type"] in DISCONNECT_TYPES:
             return

@@ -1,4 +1,4 @@
-"""The protocol of the application that the server serves. The server does not import the app itself."""
+"""The protocol of an application that the server serves. The server does not import the application itself."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from weft.core.goal.plan import GoalPlan
 
 
-class Known(msgspec.Struct, frozen=True, kw_only=True):
+class HostedWorkflow(msgspec.Struct, frozen=True, kw_only=True):
     """One version of a workflow that is registered here. ``input`` is the JSON Schema of its input."""
 
     name: str
@@ -23,7 +23,7 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 class Hosted(Protocol):
     """An application whose workflows the server shows."""
 
-    def workflows(self) -> Sequence[Known]:
+    def workflows(self) -> Sequence[HostedWorkflow]:
         """Return all registered workflows, by name."""
         ...
 
