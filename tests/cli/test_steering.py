@@ -164,7 +164,7 @@ def test_a_question_may_be_rejected_with_a_reason_under_the_login_name(asked: We
     ("words", "problem"),
     [
         (["p-1:ship", "approve", "--form", "carrier=fedex"], '"fedex" is not one of'),
-        (["p-1:ship", "approve"], "does not fit"),
+        (["p-1:ship", "approve"], "has the wrong type"),
         (["p-1:shop", "approve"], "p-1 has no question 'shop'"),
         (["p-2:ship", "approve"], "No run 'p-2'"),
         (["p-1:ship", "approve", "--form", "carrier"], "neither JSON nor KEY=VALUE"),

@@ -16,7 +16,7 @@ from tests.graph.table import Table
 from weft.core import commands as c
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.ids import EntryId
-from weft.core.run.composites import opened
+from weft.core.run.composites import open_parts
 from weft.core.values import seal
 from weft.graphs.load import load_graph
 
@@ -78,7 +78,7 @@ def expected(how: str, outputs: dict[int, Any]) -> Any:
 
 
 def held(table: Table) -> Any:
-    return opened(table.state.data["all"], lambda _: None)
+    return open_parts(table.state.data["all"], lambda _: None)
 
 
 OUTPUTS: dict[str, Callable[[random.Random, int], dict[str, Any]]] = {

@@ -118,7 +118,7 @@ def test_whoever_started_a_run_does_not_decide_it(make: Any) -> None:
         run = await started(app, **{"weft.started_by": "ann"})
         with pytest.raises(weft.NotAllowed, match="ann started run"):
             await answer(app, "ann", ["role:boss"])
-        with pytest.raises(weft.NotAllowed, match="Say who decides"):
+        with pytest.raises(weft.NotAllowed, match="Name the person who decides"):
             await run.decide("ship", approved=True)
         await answer(app, "bob", [])
         return await run.result()
@@ -194,7 +194,7 @@ def test_more_than_one_approval_needs_names() -> None:
 
     async def scene() -> None:
         run = await started(app)
-        with pytest.raises(weft.NotAllowed, match="Say who decides"):
+        with pytest.raises(weft.NotAllowed, match="Name the person who decides"):
             await run.decide("ship", approved=True)
 
     Desk(app).play(scene, crash=True)

@@ -41,7 +41,7 @@ class OpenQuestion(msgspec.Struct, frozen=True):
     @property
     def asked(self) -> list[str]:
         """Who may answer; empty: anybody."""
-        return questions.asked(self.question)
+        return questions.allowed_people(self.question)
 
     def is_at(self, place: str) -> bool:
         """Return whether the question is asked by the node or the step of this name."""

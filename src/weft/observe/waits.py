@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from msgspec.structs import replace
 
 from weft.core.decider import Machine
-from weft.core.run.questions import asked
+from weft.core.run.questions import allowed_people
 from weft.observe.diagnosis import PendingWait, time_of
 from weft.observe.styles import views_of
 from weft.observe.task_wait import task_wait
@@ -54,7 +54,7 @@ def _questions(machine: Machine) -> Iterator[PendingWait]:
             since=time_of(question.since),
             due=time_of(question.due) if question.due else None,
             title=question.title,
-            asked=asked(question),
+            asked=allowed_people(question),
         )
 
 

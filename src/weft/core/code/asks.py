@@ -14,7 +14,7 @@ from weft.core.code.locations import compact, key_of, registered
 from weft.core.code.state import CodeIndex, CodeState
 from weft.core.ids import EntryId, child_uid, tenant_prefix
 from weft.core.run.env import Env
-from weft.core.run.messages import decide_taken, waiting_messages
+from weft.core.run.messages import take_buffered, waiting_messages
 from weft.errors import Failure, NotFound, WeftError
 
 
@@ -85,7 +85,7 @@ def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[st
     found = waiting_messages(state, ask.names, ask.most)
     if not found:
         return (awaited,)
-    return (awaited, *decide_taken(EntryId(state.seq + 1), found, answer=ask.answer))
+    return (awaited, *take_buffered(EntryId(state.seq + 1), found, answer=ask.answer))
 
 
 def _answer(state: CodeState, ask: c.AnswerMessage, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:

@@ -23,20 +23,20 @@ def fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
     """End the run after the code has raised an exception: at once, if nothing is open or has to be undone."""
     state = code.state
     left = state.tasks or state.children or state.timers or state.waits or state.asks
-    if not left and not state.undo and not undo.pending(state):
+    if not left and not state.undo and not undo.has_dropped(state):
         return (e.RunFailedEvent(failure=command.failure),)
-    return lifecycle.end_of_run(state, command.failure)
+    return lifecycle.begin_end(state, command.failure)
 
 
 def end_cancelled(code: CodeRun, _: c.EndCancelled, __: Env) -> Sequence[e.AnyEvent]:
     """End the run after the code has stopped because of a cancel."""
-    return lifecycle.end_of_run(code.state, None)
+    return lifecycle.begin_end(code.state, None)
 
 
 def refuse_message(code: CodeRun, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
     """Refuse a message of the wrong type, and tell the sender if it waits for an answer."""
     refused = e.MessageRefused(wait=command.wait, id=command.id, error=command.error)
-    return (refused, *messages.refusal(code.state, command.id, command.error))
+    return (refused, *messages.refuse_message(code.state, command.id, command.error))
 
 
 def cancel_entry(code: CodeRun, command: c.CancelEntry, _: Env) -> Sequence[e.AnyEvent]:

@@ -23,7 +23,7 @@ from weft.core.run import lifecycle, undo
 from weft.core.run.decide import DECIDE
 from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
-from weft.core.run.evolve import with_own
+from weft.core.run.evolve import with_style_rows
 from weft.core.run.state import Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
 from weft.errors import Failure
@@ -80,7 +80,7 @@ class CodeStyle:
         return lifecycle.cancel_open(self.state)
 
     def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
-        return (undo.scheduled(done),)
+        return (undo.schedule_undo(done),)
 
     def join_undo(self, dropped: list[Undo]) -> None:
         undo.join_stack(self.state, dropped)
@@ -141,7 +141,7 @@ class CodeStyle:
         if task is not None and task.draining and entry is not None:
             task.place = entry.key
         if task is not None and task.draining and not (state.timed_out or state.ended) and state.cancelled is None:
-            undo.add(state, [number], ())  # the code cancelled it; if it completes anyway, it is undone
+            undo.add_reversal(state, [number], ())  # the code cancelled it; if it completes anyway, it is undone
 
     # --- entries --------------------------------------------------------------------------------------------------
 
@@ -246,7 +246,7 @@ class CodeStyle:
         numbers = [number for prefix in prefixes for number in self.index.below(prefix)]
         if numbers:
             draining = [number for number in numbers if number in tasks and tasks[number].draining]
-            undo.drop(self.state, draining, lambda done: done.location.startswith(prefixes), since=min(numbers))
+            undo.drop_work(self.state, draining, lambda done: done.location.startswith(prefixes), since=min(numbers))
 
     def _loop(self, event: e.LoopTurned | e.LoopFinished) -> Entry:
         if not event.add:
@@ -269,7 +269,7 @@ class CodeStyle:
         entry.round = event.rounds
         self._settle(entry, event.output)
 
-    evolve: ClassVar[EvolveRows] = with_own(
+    evolve: ClassVar[EvolveRows] = with_style_rows(
         {
             e.CancelRequested: _told_to_stop,
             e.RunTimedOut: _told_to_stop,

@@ -104,7 +104,7 @@ def _child_ended(items: Items, program: HostedGoals, ended: e.ChildEnded, env: E
     if place is None:
         return ()
     if ended.status != "completed":
-        cancelled = lifecycle.child_cancelled(items.state.children[ended.child])
+        cancelled = lifecycle.cancelled_child(items.state.children[ended.child])
         return _step_failed(items, ended.child, ended.failure or cancelled)
     bad = _misfit(items, program, place, bytes(ended.output), env)
     return () if bad is None else _step_failed(items, ended.child, bad.failure(place.step))

@@ -130,7 +130,7 @@ class Items:
         if run.status == "active":
             run.undo.append(state.undo.pop())
         else:
-            undo.add(state, (), [state.undo.pop()])
+            undo.add_reversal(state, (), [state.undo.pop()])
 
     def _keep_result(self, place: Place, result: Raw) -> None:
         assert self.flow is not None

@@ -12,7 +12,7 @@ from weft.core.goal import types
 from weft.core.goal.definitions import AskWay, Give, GoalWay, StepDef
 from weft.core.goal.scripts import ScriptReader, Unmapped, content, contents, decode_json, decode_parts, encode_json
 from weft.core.goal.shape import StepShape
-from weft.core.run.composites import opened
+from weft.core.run.composites import open_parts
 from weft.core.run.env import Env
 from weft.core.values import MARKED, is_ref
 from weft.errors import Failure, WeftError
@@ -85,7 +85,7 @@ def outputs_of(step: StepShape, result: bytes, reader: ScriptReader, env: Env) -
 
 def _body(definition: StepDef, result: bytes, env: Env) -> bytes:
     if isinstance(definition.way, AskWay):
-        return encode_json(opened(decode_json(result), env.blob))  # a form inside the answer may be a reference
+        return encode_json(open_parts(decode_json(result), env.blob))  # a form inside the answer may be a reference
     body = content(result, env)
     if isinstance(definition.way, GoalWay):  # only the outputs of the goals, not all that the goal run gives
         return bytes(decode_parts(body).get("result", Raw(b"null")))

@@ -26,7 +26,7 @@ def decide_retry(state: GoalState, plan: GoalPlan | None) -> Sequence[e.AnyEvent
         RunUndone: completed work of a step that would be reopened has been undone.
     """
     if plan is None:
-        raise Refused(f"{state.run_id} was refused before it began.", hint=lifecycle.start_anew(state))
+        raise Refused(f"{state.run_id} was refused before it began.", hint=lifecycle.new_run_hint(state))
     steps = _needed(state, plan)
     if not {place.partition("[")[0] for place in state.renewed}.isdisjoint(steps):
         raise undo.already_undone(state)

@@ -97,12 +97,12 @@ def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailedEvent:
 def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     state = turn.state
     if state.reversals:
-        newest = undo.newest(state)
+        newest = undo.next_dropped(state)
         if newest is not None:
-            return (undo.scheduled(newest),)
+            return (undo.schedule_undo(newest),)
     if turn.flow.goals_left == 0:
         # Only undos and tasks that must not be interrupted can still be running.
-        ending = state.tasks or state.parked or undo.pending(state)
+        ending = state.tasks or state.parked or undo.has_dropped(state)
         return () if ending else (result_of_run(turn.flow.plan, state, turn.env),)
     stopping = all(child.cancelled for child in state.children.values())
     if not (state.tasks or state.parked or state.timers or state.asks) and stopping:

@@ -37,7 +37,10 @@ def decide_start(program: HostedGoals, state: GoalState, command: c.StartRun, en
             raise
         # A refused start becomes a failed child, so that the parent is notified.
         failure = Failure(type=type(error).__name__, message=str(error), code=error.code)
-        return (*started, e.RunFailedEvent(failure=lifecycle.never_began(failure, command.run_id), never_begun=True))
+        return (
+            *started,
+            e.RunFailedEvent(failure=lifecycle.mark_never_began(failure, command.run_id), never_begun=True),
+        )
     return (*started, e.GoalPlanned(plan=command.plan))
 
 

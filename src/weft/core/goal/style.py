@@ -31,9 +31,9 @@ from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
 from weft.core.goal.turn import Turn
 from weft.core.run import lifecycle, questions, tasks, undo
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
-from weft.core.run.effects import EFFECTS, armed, perform, scheduled
+from weft.core.run.effects import EFFECTS, arm_opened, dispatch_opened, perform
 from weft.core.run.env import Env
-from weft.core.run.evolve import with_own
+from weft.core.run.evolve import with_style_rows
 from weft.core.run.state import Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
 from weft.core.unfold import step_outputs
@@ -50,8 +50,8 @@ class GoalStyle:
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
         e.WorkResumed: lambda run, event: (perform(run, event.task),),
-        e.DeadlineSet: armed,
-        e.StepStarted: lambda run, event: scheduled(run, event) if event.task is not None else (),
+        e.DeadlineSet: arm_opened,
+        e.StepStarted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),
     }
 
     def __init__(self, program: HostedGoals, state: GoalState) -> None:
@@ -150,7 +150,7 @@ class GoalStyle:
         places = {number: place for number, place in places.items() if name in (place, state.places[number].step)}
         if not places and not state.over and self._was_asked(name):
             raise questions.already_decided(state, name)
-        return questions.find_open(state, name, places)
+        return questions.find_open_question(state, name, places)
 
     def _was_asked(self, name: str) -> bool:
         """Tell whether a step, or this item of its fan-out, has asked a question."""
@@ -169,7 +169,7 @@ class GoalStyle:
         return ()
 
     def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
-        return (undo.scheduled(done),)
+        return (undo.schedule_undo(done),)
 
     def join_undo(self, dropped: list[Undo]) -> None:
         """Drop the steps that are not over. Dropped work is undone first, then completed steps, newest first."""
@@ -329,7 +329,7 @@ class GoalStyle:
     def _take_back(self, run: StepRun) -> None:
         """Undo the items of a step, once those in progress have ended."""
         self.items.drop(run)
-        undo.add(self.state, run.open.values(), run.undo)
+        undo.add_reversal(self.state, run.open.values(), run.undo)
 
     def _end_step(self, node: StepNode, status: Any) -> None:
         self._leave(node.run, node.id, status)
@@ -376,7 +376,7 @@ class GoalStyle:
     def _work_recalled(self, event: e.WorkRecalled) -> None:
         """Change nothing. The event only says where the success that follows came from."""
 
-    evolve: ClassVar[EvolveRows] = with_own(
+    evolve: ClassVar[EvolveRows] = with_style_rows(
         {
             e.RunCompleted: _over,
             e.RunFailedEvent: _over,

@@ -10,7 +10,7 @@ from weft.core.events import ABSENT, EntryCancelled
 from weft.core.graph.model import Edge, GraphModel, Node
 from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Slot, Token, innermost_branch
 from weft.core.ids import EntryId
-from weft.core.run import answers, lifecycle
+from weft.core.run import accepted_work, lifecycle
 
 
 def is_open(state: GraphState, number: int) -> bool:
@@ -71,7 +71,7 @@ class Board:
         """Stop an entry. Work that can be undone must end first; its result is ignored."""
         state = self.state
         if number in state.parked:
-            if answers.give_up(state, number):
+            if accepted_work.drop_parked(state, number):
                 state.gone.append(number)
             else:
                 self._ending.append(number)

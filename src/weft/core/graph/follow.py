@@ -23,7 +23,7 @@ from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.graph.view import View
 from weft.core.ids import EntryId, derive
 from weft.core.run import lifecycle, messages, undo
-from weft.core.run.composites import is_plain, items, leaf, open_raw
+from weft.core.run.composites import is_unmarked, leaf, object_parts, open_raw
 from weft.core.run.env import Env
 from weft.core.run.state import Undo
 from weft.errors import Failure, WeftError
@@ -52,7 +52,7 @@ class Follower:
         if state.unarmed:
             return (self._deadline(state.unarmed[0], env.now),)
         if state.reversals:
-            dropped = undo.newest(state)
+            dropped = undo.next_dropped(state)
             if dropped is not None:
                 return self.undo(dropped, env)
         for token_id in state.agenda:
@@ -61,10 +61,10 @@ class Follower:
                 return self._attend(token, env)
         if not state.tokens:
             # Only dropped work can still be ending or being undone.
-            waits = state.tasks or state.parked or undo.pending(state)
+            waits = state.tasks or state.parked or undo.has_dropped(state)
             return () if waits else self._complete(env)
         if not (state.tasks or state.timers or state.asks or state.children or state.waits):
-            return lifecycle.end_of_run(state, self._deadlock())
+            return lifecycle.begin_end(state, self._deadlock())
         return ()
 
     def _begin(self, env: Env) -> Sequence[e.AnyEvent]:
@@ -73,7 +73,7 @@ class Follower:
         if wrong is not None:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
             failure = Failure(type="BadValue", message=message, code="bad_input")
-            return lifecycle.end_of_run(self.state, lifecycle.never_began(failure, self.state.run_id))
+            return lifecycle.begin_end(self.state, lifecycle.mark_never_began(failure, self.state.run_id))
         taken = [e.Taken(name) for name in self.graph.start]
         origin = Token(id=derive(self.state.line, "start"), node=START, path=[])
         task = self.task_behind(origin, taken, filled or self.state.input, env)
@@ -97,7 +97,7 @@ class Follower:
     def _misfit(self, schema: dict[str, Any] | None, raw: Raw, env: Env) -> str | None:
         if schema is None:
             return None
-        return env.check(schema, bytes(raw) if is_plain(raw) else values.encode(open_raw(raw, env.blob)))
+        return env.check(schema, bytes(raw) if is_unmarked(raw) else values.encode(open_raw(raw, env.blob)))
 
     def _attend(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         match token.mode:
@@ -108,22 +108,22 @@ class Follower:
         begun = node_start.start(self.program, self.view(token, token.value, env, error=token.error))
         passed = begun[-1]
         limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
-        return begun if limit is None else lifecycle.end_of_run(self.state, limit)
+        return begun if limit is None else lifecycle.begin_end(self.state, limit)
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         straight = self.ways.straight.get(token.node)
-        if straight is not None and is_plain(token.output):
+        if straight is not None and is_unmarked(token.output):
             state, ways = self.state, self.ways
             if state.hops >= ways.hops_max or len(state.tokens) >= ways.tokens_max:
                 limit = self._limit(straight.taken)
                 if limit is not None:
-                    return lifecycle.end_of_run(state, limit)
+                    return lifecycle.begin_end(state, limit)
             task = self.task_behind(token, straight.taken, token.output, env)
             return (e.NodeRouted(node=token.node, token=token.id, taken=straight.taken, task=task),)
         work = self.graph.nodes[token.node].work
         if isinstance(work, ReceiveWork) and (wrong := node_start.misfit_message(work, token, env)) is not None:
             refused = e.MessageRefused(wait=EntryId(0), id=token.message, error=wrong, token=token.id)
-            return (refused, *messages.refusal(self.state, token.message, wrong))
+            return (refused, *messages.refuse_message(self.state, token.message, wrong))
         output = node_start.enriched(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
         found = route(self.graph, self.view(token, output or token.output, env), self.program.reader)
         if found.failure is not None:
@@ -133,7 +133,7 @@ class Follower:
             return (failed,)
         limit = self._limit(found.taken)
         if limit is not None:
-            return lifecycle.end_of_run(self.state, limit)
+            return lifecycle.begin_end(self.state, limit)
         event = e.NodeRouted(
             node=token.node,
             token=token.id,
@@ -215,14 +215,14 @@ class Follower:
     def undo(self, newest: Undo, env: Env) -> Sequence[e.AnyEvent]:
         """Undo a completed task with its recorded input and result, or with the input that the document gives."""
         if newest.plan.takes is not None:
-            return (undo.scheduled(newest),)
+            return (undo.schedule_undo(newest),)
         state = self.state
         node = newest.location.rpartition("/")[0]
         token = Token(id="", node=node, path=[])
         of = EntryId(newest.task)
         try:
             view = self.view(token, newest.output, env)
-            view.kept = items(leaf(newest.kept))
+            view.kept = object_parts(leaf(newest.kept))
             given = node_start.undo_input(self.program, view)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code, step=newest.plan.step)
@@ -259,11 +259,11 @@ class Follower:
             raw = self._result(env)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code)
-            return lifecycle.end_of_run(self.state, failure)
+            return lifecycle.begin_end(self.state, failure)
         wrong = self._misfit(self.graph.result, Raw(raw), env)
         if wrong is not None:
             message = f"the output of {self.graph.name} does not fit: {wrong}"
-            return lifecycle.end_of_run(self.state, Failure(type="BadValue", message=message, code="bad_output"))
+            return lifecycle.begin_end(self.state, Failure(type="BadValue", message=message, code="bad_output"))
         return (e.RunCompleted(output=env.keep(raw), not_undone=list(self.state.not_undone)),)
 
     def _result(self, env: Env) -> bytes:

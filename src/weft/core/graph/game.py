@@ -31,7 +31,7 @@ from weft.core.graph.tokens import (
 )
 from weft.core.ids import derive
 from weft.core.run import undo
-from weft.core.run.composites import composed, has_marks, leaf
+from weft.core.run.composites import compose, has_marks, leaf
 from weft.errors import Failure
 
 FAILURES_TOLD = 10
@@ -281,9 +281,9 @@ class Game(Moves):
         order = frame.arrived[-1:] if merge is not None and merge.how == "last_wins" else sorted(frame.arrived)
         outputs = [(index, leaf(frame.branches[index].result)) for index in order]
         if merge is None:
-            return composed([value for _, value in outputs])
+            return compose([value for _, value in outputs])
         value = merged(merge, outputs)
-        raw = composed(value)
+        raw = compose(value)
         if node.fan_in.early == "late_merge":
             self._target(frame, merge).newest[node.id] = frame.made
         self.write_here(frame.path, merge.into.path, leaf(raw), anywhere=merge.into.scope == "state")
@@ -436,7 +436,7 @@ class Game(Moves):
         """Undo the completed work of these branches, once their open work has ended. Returns whether there is any."""
         keys = {f"{frame.id}.{index}" for index in lost}
         ending, self._ending = self._ending, []
-        return undo.drop(self.state, ending, lambda undo: not keys.isdisjoint(undo.within), since=frame.since)
+        return undo.drop_work(self.state, ending, lambda undo: not keys.isdisjoint(undo.within), since=frame.since)
 
     def _drop_members(self, frame: Frame, index: int | None) -> None:
         for branch in list(frame.branches.values()) if index is None else [frame.branches[index]]:

@@ -10,18 +10,28 @@ from msgspec import Raw
 
 from weft.core.graph.model import Merge
 from weft.core.graph.tokens import Frame, GraphState
-from weft.core.run.composites import MARK, composed, fields, follow, has_marks, items, leaf, with_mark, without_mark
+from weft.core.run.composites import (
+    MARK,
+    compose,
+    escape_fields,
+    has_marks,
+    leaf,
+    object_parts,
+    part_at,
+    with_mark,
+    without_mark,
+)
 
 
 def branch_output(state: GraphState, frame: Frame, index: int) -> Raw:
     """Return the output of a branch: its writes, or else the value of its parked token (several: by sender)."""
     branch = frame.branches[index]
     if branch.writes is not None:
-        return composed(branch.writes)
+        return compose(branch.writes)
     parked = [state.tokens[token_id] for token_id in branch.parked]
     if len(parked) == 1:
         return parked[0].value
-    return composed({token.sender: leaf(token.value) for token in parked})
+    return compose({token.sender: leaf(token.value) for token in parked})
 
 
 def words_of(merge: Merge) -> list[str]:
@@ -35,7 +45,7 @@ def words_of(merge: Merge) -> list[str]:
 def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
     """Merge the outputs in the order given. If the merge has a source path, it is followed in each output first."""
     words = words_of(merge)
-    values = [(index, follow(value, words)) for index, value in outputs]
+    values = [(index, part_at(value, words)) for index, value in outputs]
     match merge.how:
         case "append":
             return [value for _, value in values]
@@ -45,8 +55,8 @@ def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
             return values[-1][1] if values else None
     union: dict[str, Any] = {}
     for _, value in values:
-        union.update(items(value))
-    return fields(union)
+        union.update(object_parts(value))
+    return escape_fields(union)
 
 
 def begin_late(merge: Merge, frame: Frame) -> None:
@@ -56,7 +66,7 @@ def begin_late(merge: Merge, frame: Frame) -> None:
     if merge.how == "merge_object":
         words = words_of(merge)
         for index in frame.order:
-            frame.given.update(dict.fromkeys(items(follow(leaf(frame.branches[index].result), words)), index))
+            frame.given.update(dict.fromkeys(object_parts(part_at(leaf(frame.branches[index].result), words)), index))
 
 
 def add_late(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bool] | None:
@@ -64,8 +74,8 @@ def add_late(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bo
 
     The second part of the result tells whether the branch contributed something that is not plain JSON.
     """
-    value = follow(leaf(frame.branches[index].result), words_of(merge))
-    brought = items(value) if merge.how == "merge_object" else {}
+    value = part_at(leaf(frame.branches[index].result), words_of(merge))
+    brought = object_parts(value) if merge.how == "merge_object" else {}
     if merge.how == "last_wins" or MARK in brought or MARK in frame.given:
         return None
     inner = without_mark(held)

@@ -27,7 +27,7 @@ from weft.core.graph.tokens import (
     scope_key,
 )
 from weft.core.ids import derive
-from weft.core.run.composites import composed, leaf
+from weft.core.run.composites import compose, leaf
 
 
 class Moves(Board):
@@ -262,7 +262,7 @@ class Moves(Board):
 
     def _gathered(self, real: Sequence[tuple[str, Token]]) -> Raw:
         """Return the input of a join: the output of each sender."""
-        return composed({self.graph.edges[name].source: leaf(token.value) for name, token in real})
+        return compose({self.graph.edges[name].source: leaf(token.value) for name, token in real})
 
     def _forget_slot(self, key: str) -> None:
         slot = self.state.slots.pop(key, None)

@@ -270,7 +270,7 @@ def _receive(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:
     found = messages.waiting_messages(view.state, [work.name], 1)
     if not found:
         return (awaited,)
-    return (awaited, *messages.decide_taken(EntryId(view.state.seq + 1), found, answer=work.answered))
+    return (awaited, *messages.take_buffered(EntryId(view.state.seq + 1), found, answer=work.answered))
 
 
 def misfit_message(work: ReceiveWork, token: Token, env: Env) -> str | None:

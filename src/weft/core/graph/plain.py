@@ -8,7 +8,7 @@ from __future__ import annotations
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.graph.style import GraphStyle
-from weft.core.run.composites import is_plain
+from weft.core.run.composites import is_unmarked
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.plain import Continuation, succeeded_task
 from weft.core.run.tasks import perform
@@ -21,7 +21,12 @@ def take_success(style: GraphStyle, report: c.ReportTaskSucceeded, env: Env) -> 
     if token is None or token.path or state.agenda or state.unarmed or succeeded_task(state, report) is None:
         return None
     straight, output = ways.straight.get(token.node), report.output
-    if straight is None or state.hops >= ways.hops_max or len(state.tokens) >= ways.tokens_max or not is_plain(output):
+    if (
+        straight is None
+        or state.hops >= ways.hops_max
+        or len(state.tokens) >= ways.tokens_max
+        or not is_unmarked(output)
+    ):
         return None
     scheduled = None
     if straight.edge is not None:

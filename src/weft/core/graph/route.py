@@ -18,7 +18,7 @@ from weft.core.graph.merge import words_of
 from weft.core.graph.model import Edge, Expr, GraphModel, Node, Save
 from weft.core.graph.tokens import innermost_branch, seen_after
 from weft.core.graph.view import View, with_writes
-from weft.core.run.composites import composed, follow, is_plain, leaf, literal, mark_on_path, open_raw, opened
+from weft.core.run.composites import compose, is_unmarked, leaf, literal, mark_on_path, open_parts, open_raw, part_at
 from weft.core.values import encode, encode_trusted, is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
@@ -75,7 +75,7 @@ def route(graph: GraphModel, view: View, reader: ExpressionReader) -> Route:
         conditions = "; ".join(_asked(graph.edges[verdict.edge], verdict) for verdict in verdicts)
         failure = _failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}")
         return Route(writes=writes, failure=failure)
-    foreseen = view if all(is_plain(write.value) for write in writes) else None
+    foreseen = view if all(is_unmarked(write.value) for write in writes) else None
     return Route(taken=taken, writes=writes, verdicts=verdicts, arrival=arrival, view=foreseen)
 
 
@@ -103,7 +103,7 @@ def _write(view: View, save: Save, reader: ExpressionReader) -> Write:
     depth = mark_on_path(place, path) if place else 0
     if depth:
         # A value in a blob cannot be changed in place, so all of it is written again.
-        whole = opened(follow(place, path[:depth]), view.env.blob)
+        whole = open_parts(part_at(place, path[:depth]), view.env.blob)
         value = with_writes(whole if isinstance(whole, dict) else {}, [(path[depth:], value)])
         path = path[:depth]
     if not here:
@@ -149,7 +149,7 @@ def _after(view: View, writes: Sequence[Write]) -> View:
 
 def _arrival(graph: GraphModel, view: View, taken: Sequence[Taken]) -> Raw:
     """Return the part of an output in a blob that a merge will read, so that firing the fan-in loads nothing."""
-    if is_plain(view.output) or view.branch_writes is not None or _branch_writes(view) is not None:
+    if is_unmarked(view.output) or view.branch_writes is not None or _branch_writes(view) is not None:
         return ABSENT
     for one in taken:
         fan_in = graph.nodes[graph.edges[one.edge].to].fan_in
@@ -162,10 +162,10 @@ def _arrival(graph: GraphModel, view: View, taken: Sequence[Taken]) -> Raw:
             found = found.get(word) if isinstance(found, dict) else None
         raw = encode(found)
         if merge.how != "merge_object":
-            return composed(_nested(words, leaf(view.env.keep(raw))))
+            return compose(_nested(words, leaf(view.env.keep(raw))))
         if len(raw) > INLINE_BYTES_MAX:
             raise LimitExceeded(f"{view.token.node} brings {len(raw):,} bytes to a merge_object; the limit is 1 MiB.")
-        return composed(_nested(words, literal(found)))
+        return compose(_nested(words, literal(found)))
     return ABSENT
 
 
@@ -278,7 +278,7 @@ def arriving(view: View, expr: Expr | None, reader: ExpressionReader) -> Raw:
     """Return the input of a node: its mapped input, or else the value that arrived."""
     if expr is not None:
         value = reader.template(expr.source, view.bind(expr))
-    elif is_plain(view.output) or is_ref(bytes(view.output)):
+    elif is_unmarked(view.output) or is_ref(bytes(view.output)):
         return view.output
     else:
         value = open_raw(view.output, view.env.blob)

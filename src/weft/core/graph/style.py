@@ -27,9 +27,9 @@ from weft.core.ids import derive
 from weft.core.run import lifecycle, questions, tasks, undo
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
-from weft.core.run.effects import EFFECTS, scheduled
+from weft.core.run.effects import EFFECTS, dispatch_opened
 from weft.core.run.env import Env
-from weft.core.run.evolve import with_own
+from weft.core.run.evolve import with_style_rows
 from weft.core.run.state import Child, OpenTask, Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
 from weft.errors import Failure, NotFound, Refused
@@ -47,7 +47,7 @@ class GraphStyle:
     unanswered = "{0.step} was accepted, and no answer came in time"
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
-        e.NodeRouted: lambda run, event: scheduled(run, event) if event.task is not None else (),
+        e.NodeRouted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),
     }
     consequences = None
 
@@ -87,7 +87,7 @@ class GraphStyle:
         asked = node is not None and isinstance(node.work, AskWork) and state.executed.get(node.id)
         if asked and not places and not state.over:
             raise questions.already_decided(state, name)
-        return questions.find_open(state, name, places)
+        return questions.find_open_question(state, name, places)
 
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
         return (e.RunRetried(tokens=kept_branches.kept_tokens(self.state)),)
@@ -353,7 +353,7 @@ class GraphStyle:
             game.take_failure(state.frames[event.taker], index, raised)
             game.settle()
             return
-        dropped = undo.end_all(state)
+        dropped = undo.take_dropped(state)
         lifecycle.evolve_ending(state, raised)
         self.join_undo(dropped)
         for other in list(state.tokens.values()):
@@ -391,7 +391,7 @@ class GraphStyle:
         token.mode, token.message, token.output = "ready", "", e.NULL
         self.state.executed[token.node] -= 1
 
-    evolve: ClassVar[EvolveRows] = with_own(
+    evolve: ClassVar[EvolveRows] = with_style_rows(
         {
             e.RunStarted: _started,
             e.RunRetried: _retried,
@@ -415,7 +415,7 @@ class GraphStyle:
                 f"The branch of {state.letters[command.token].node} is gone: its join continued without it.",
                 hint="Discard it with weft dlq discard, or start a new run.",
             )
-        lifecycle.refuse_retry(state)
+        lifecycle.check_retry(state)
         if state.undone:
             raise undo.already_undone(state)
         return (e.RunRetried(tokens=repeated),)

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from weft.core.graph.model import Expr, GraphModel
 from weft.core.graph.tokens import Frame, GraphState, Seg, Token, innermost_branch
-from weft.core.run.composites import composed, is_blob, leaf, open_raw, opened
+from weft.core.run.composites import compose, is_blob, leaf, open_parts, open_raw
 from weft.core.run.env import Env, MissingInputs
 from weft.errors import Failure
 
@@ -49,14 +49,14 @@ class View(msgspec.Struct):
         if self.kept is None:
             return {name: self._name(name, expr.nodes) for name in expr.names}
         return {
-            name: opened(self.kept[name], self.env.blob) if name in self.kept else self._name(name, expr.nodes)
+            name: open_parts(self.kept[name], self.env.blob) if name in self.kept else self._name(name, expr.nodes)
             for name in expr.names
         }
 
     def keep(self, expr: Expr) -> Raw:
         """Return the bindings that depend on the position, for later evaluation. Loads nothing."""
         self.composing = True
-        return composed({name: self._name(name, expr.nodes) for name in expr.names if name not in _LASTING})
+        return compose({name: self._name(name, expr.nodes) for name in expr.names if name not in _LASTING})
 
     def _name(self, name: str, nodes: Sequence[str]) -> Any:
         match name:
@@ -92,12 +92,12 @@ class View(msgspec.Struct):
         return found
 
     def _field(self, name: str, value: Any) -> Any:
-        """Return a field of the state. A blob is opened once for many hops, most of which do not read it."""
+        """Return a field of the state. A blob is open_parts once for many hops, most of which do not read it."""
         if not is_blob(value):
-            return opened(value, self.env.blob)
+            return open_parts(value, self.env.blob)
         known = self.refs.get(name)
         if known is None or known[0] is not value:
-            known = self.refs[name] = (value, composed(value))
+            known = self.refs[name] = (value, compose(value))
         raw = known[1]
         return self.env.recall(raw, lambda: open_raw(raw, self.env.blob))
 
@@ -115,7 +115,7 @@ class View(msgspec.Struct):
             return leaf(raw)
         known = self.memo.get(id(raw))
         if known is None:
-            # Keep the raw value next to the opened one, so that its id is not reused.
+            # Keep the raw value next to the open_parts one, so that its id is not reused.
             known = self.memo[id(raw)] = (raw, open_raw(raw, self.env.blob))
         return known[1]
 
@@ -130,7 +130,7 @@ class View(msgspec.Struct):
             "index": seg.n,
             "total": frame.total,
             "item": self._open(branch.item),
-            "output": dict(writes or {}) if self.composing else opened(dict(writes or {}), self.env.blob),
+            "output": dict(writes or {}) if self.composing else open_parts(dict(writes or {}), self.env.blob),
             "parent": self._branch(around, own=False),
         }
 

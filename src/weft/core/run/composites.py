@@ -1,9 +1,9 @@
-"""Values composed of other values. Each part keeps its own marks. Pure.
+"""Values composed of stored values, whose parts may be references to blobs. Pure.
 
 The log stores a value as JSON, as a reference to a blob, or as JSON that is sealed because it looks like a reference.
-Merges and writes put such values into larger ones. The larger value gets a mark of its own (``has``), so that a
-reference inside it is found, and a user's own JSON is never mistaken for a reference. Only graph runs see this mark:
-values are opened before they go to a task, a child or the result.
+Merges and writes in graph runs put such values into larger ones. The larger value has a mark of its own (``has``), so
+that references inside it are found, and a user's own JSON is never mistaken for a reference. Values are opened before
+they become the input of a task or child, or the result.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from weft.core.values import is_ref, parse_ref, unseal
 
 MARK = "$weft"
 _MARKED = b'{"$weft":'
-_SOMEWHERE = b'"$weft"'
-_HAS = b'{"$weft":"has","v":%b}'
+_MARK_BYTES = b'"$weft"'
+_COMPOSED = b'{"$weft":"has","v":%b}'
 
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -28,41 +28,41 @@ _decode = msgspec.json.Decoder().decode
 Blob = Callable[[str], bytes | None]
 
 
-def is_plain(raw: bytes) -> bool:
+def is_unmarked(raw: bytes) -> bool:
     """Return whether a stored value is plain JSON, without a mark."""
     return memoryview(raw)[: len(_MARKED)] != _MARKED
 
 
 def size_of(raw: bytes) -> int:
-    """Return the least number of bytes of JSON that a stored value has once it is opened."""
-    return len(memoryview(raw)) if is_plain(raw) or not is_ref(bytes(raw)) else parse_ref(bytes(raw)).size
+    """Return the size of a stored value after it is opened, in bytes of JSON. Parts in blobs are not counted."""
+    return len(memoryview(raw)) if is_unmarked(raw) or not is_ref(bytes(raw)) else parse_ref(bytes(raw)).size
 
 
 def leaf(raw: bytes) -> Any:
-    """Convert a stored value to a part of a larger one."""
+    """Convert a stored value to a part of a larger value."""
     value = _decode(raw)
-    return value if not is_plain(raw) or _SOMEWHERE not in bytes(raw) else {MARK: "lit", "v": value}
+    return value if not is_unmarked(raw) or _MARK_BYTES not in bytes(raw) else {MARK: "lit", "v": value}
 
 
-def composed(value: Any) -> Raw:
-    """Encode a value composed of leaves, as the log stores it."""
+def compose(value: Any) -> Raw:
+    """Encode a value composed of parts, as the log stores it."""
     raw = _encode(value)
-    return Raw(_HAS % raw if _SOMEWHERE in raw and is_plain(raw) else raw)
+    return Raw(_COMPOSED % raw if _MARK_BYTES in raw and is_unmarked(raw) else raw)
 
 
 def literal(value: Any) -> Any:
-    """Convert a user's value to a part of a larger one."""
+    """Convert a user's value to a part of a larger value, marked if it could be mistaken for a reference."""
     return {MARK: "lit", "v": value} if has_marks(value) else value
 
 
-def fields(value: dict[str, Any]) -> Any:
-    """Convert an object of leaves, so that a field named like the mark is not mistaken for a mark."""
+def escape_fields(value: dict[str, Any]) -> Any:
+    """Convert an object of parts, so that a field with the name of the mark is not mistaken for a mark."""
     return {MARK: "pairs", "v": list(value.items())} if MARK in value else value
 
 
 def has_marks(value: Any) -> bool:
     """Return whether a composed value must be opened before it is read."""
-    return _SOMEWHERE in _encode(value)
+    return _MARK_BYTES in _encode(value)
 
 
 def is_blob(value: Any) -> bool:
@@ -82,16 +82,16 @@ def with_mark(parts: Any) -> Any:
 
 def open_raw(raw: bytes, blob: Blob) -> Any:
     """Open a stored value. Raises MissingInputs."""
-    return _decode(raw) if is_plain(raw) else opened(_decode(raw), blob)
+    return _decode(raw) if is_unmarked(raw) else open_parts(_decode(raw), blob)
 
 
-def opened(value: Any, blob: Blob) -> Any:
+def open_parts(value: Any, blob: Blob) -> Any:
     """Open a composed value. Raises MissingInputs once, with all missing blobs."""
     missing: list[str] = []
-    found = _open(value, blob, missing)
+    result = _open(value, blob, missing)
     if missing:
         raise MissingInputs(blobs=missing)
-    return found
+    return result
 
 
 def _open(value: Any, blob: Blob, missing: list[str]) -> Any:
@@ -116,7 +116,7 @@ def _open(value: Any, blob: Blob, missing: list[str]) -> Any:
     return _decode(unseal(content))
 
 
-def follow(value: Any, words: Sequence[str]) -> Any:
+def part_at(value: Any, words: Sequence[str]) -> Any:
     """Return the part of a composed value at a path. References are not followed."""
     for word in words:
         inner, own = _inside(value)
@@ -126,8 +126,8 @@ def follow(value: Any, words: Sequence[str]) -> Any:
     return value
 
 
-def items(value: Any) -> dict[str, Any]:
-    """Return the fields of a composed object, each a leaf. Empty if the value is not an object."""
+def object_parts(value: Any) -> dict[str, Any]:
+    """Return the fields of a composed object, each a part. Empty if the value is not an object."""
     inner, own = _inside(value)
     if not isinstance(inner, dict):
         return {}
@@ -147,7 +147,7 @@ def _inside(value: Any) -> tuple[Any, bool]:
 
 
 def mark_on_path(data: Any, path: Sequence[str]) -> int:
-    """Return how many words of a path lead to a marked value, which cannot be written in place. 0: there is none."""
+    """Return how many words of a path lead to a marked value, which cannot be changed in place; 0 if none does."""
     for depth, word in enumerate(path[:-1], 1):
         data = data.get(word) if isinstance(data, dict) else None
         if isinstance(data, dict) and MARK in data:

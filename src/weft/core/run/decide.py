@@ -1,4 +1,4 @@
-"""Decide the commands that every run has. ``statuses`` has the table of statuses that refuse a command."""
+"""Decide the commands that every run has. The table in ``statuses`` says which status refuses which command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.run import answers, lifecycle, messages, questions, tasks, timers, undo
+from weft.core.run import accepted_work, lifecycle, messages, questions, tasks, timers, undo
 from weft.core.run.env import Env
 from weft.core.run.statuses import permits
 from weft.core.run.style import AnyRun
@@ -49,23 +49,23 @@ def _retry(run: AnyRun, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
     state, style = run.state, run.style
     if command.start and not style.has_code:
         message = f"{state.run_id} is a {style.name} run; it can only be retried from where it failed."
-        raise Refused(message, hint="Leave out --from.")
-    lifecycle.refuse_retry(state, from_place=bool(command.start))
+        raise Refused(message, hint="Repeat the command without --from.")
+    lifecycle.check_retry(state, from_place=bool(command.start))
     if state.undone and not style.repeats_undone:
         raise undo.already_undone(state)
     return style.retry(command)
 
 
 def _timer(run: AnyRun, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
-    """Handle a timer that is due. The deadline of a run without code ends the run at once."""
+    """Decide a timer that fired. The deadline of a run without code ends the run at once."""
     state = run.state
     if command.entry in state.accepted:
-        return answers.decide_unanswered(state, command.entry, run.style.unanswered, env.now)
+        return accepted_work.decide_unanswered(state, command.entry, run.style.unanswered, env.now)
     decided = timers.decide_timer(state, command, env)
     if run.style.has_code or not decided or not isinstance(decided[0], e.RunTimedOut):
         return decided
-    late = Failure(type="deadline", message=f"{state.run_id} did not end before its deadline", code="deadline")
-    return (*decided, *run.style.cancel_open(), e.RunEnding(failure=late))
+    failure = Failure(type="deadline", message=f"{state.run_id} did not end before its deadline", code="deadline")
+    return (*decided, *run.style.cancel_open(), e.RunEnding(failure=failure))
 
 
 def _message(run: AnyRun, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEvent]:
@@ -91,7 +91,7 @@ DECIDE: dict[type, Decide] = {
     c.FireTimer: _timer,
     c.DeliverMessage: _message,
     c.DecideAsk: _ask,
-    c.NoteTold: lambda run, command, _: questions.decide_told(run.state, command),
+    c.NoteTold: lambda run, command, _: questions.decide_notified(run.state, command),
     c.ReportChildEnded: _child_ended,
     c.CancelRun: _cancel,
     c.PauseRun: _pause,
@@ -100,7 +100,7 @@ DECIDE: dict[type, Decide] = {
     c.RetryRun: _retry,
 }
 DECIDE_ANSWERS: dict[type, Decide] = {
-    c.ReportWorkAccepted: lambda run, report, env: answers.decide_accepted(run.state, report, env.now),
-    c.AnswerWork: lambda run, answer, env: answers.decide_answered(run.state, answer, env.now),
+    c.ReportWorkAccepted: lambda run, report, env: accepted_work.decide_accepted(run.state, report, env.now),
+    c.AnswerWork: lambda run, answer, env: accepted_work.decide_answered(run.state, answer, env.now),
 }
 """Commands for asynchronous work, which only runs without code have."""

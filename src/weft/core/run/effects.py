@@ -23,33 +23,35 @@ def outstanding(run: AnyRun) -> Sequence[AnyEffect]:
     state = run.state
     if state.over:
         return ()
-    found: list[AnyEffect] = []
+    effects: list[AnyEffect] = []
     if state.status != "paused":
-        found += [perform(run, number) for number in state.tasks]
-    found += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
-    found += [ArmTimer(EntryId(number), wait.due, mailed=True) for number, wait in state.waits.items() if wait.due]
+        effects += [perform(run, number) for number in state.tasks]
+    effects += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
+    effects += [ArmTimer(EntryId(number), wait.due, mailed=True) for number, wait in state.waits.items() if wait.due]
     for number, ask in state.asks.items():
-        found += questions.armed(number, ask)
+        effects += questions.arm_question(number, ask)
     for number, child in state.children.items():
         if child.due and not child.cancelled:
-            found.append(ArmTimer(EntryId(number), child.due, mailed=True))
-    found += [ArmTimer(EntryId(-number), due) for number, task in state.tasks.items() if (due := timers.task_due(task))]
+            effects.append(ArmTimer(EntryId(number), child.due, mailed=True))
+    effects += [
+        ArmTimer(EntryId(-number), due) for number, task in state.tasks.items() if (due := timers.task_due(task))
+    ]
     if timers.due_of(state, CANCEL):
-        found.append(ArmTimer(CANCEL, state.due))
-    return found
+        effects.append(ArmTimer(CANCEL, state.due))
+    return effects
 
 
-def stopped(state: State) -> list[AnyEffect]:
-    """Stop what the last event removed from the state. A number below zero is the deadline of a task."""
-    found: list[AnyEffect] = []
+def stop_removed(state: State) -> list[AnyEffect]:
+    """Stop the tasks and timers that the last event removed. A number below zero is the deadline of a task."""
+    effects: list[AnyEffect] = []
     for number in state.gone:
         if number > 0:
-            found.append(StopTask(EntryId(number)))
-        found.append(DisarmTimer(EntryId(number)))
-    return found
+            effects.append(StopTask(EntryId(number)))
+        effects.append(DisarmTimer(EntryId(number)))
+    return effects
 
 
-def scheduled(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
+def dispatch_opened(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
     """Dispatch the task that the last event opened, and arm its deadline."""
     number = run.state.seq
     task = run.state.tasks[number]
@@ -64,7 +66,7 @@ def _succeeded(_: AnyRun, event: e.TaskSucceeded) -> Sequence[AnyEffect]:
     return (StopTask(event.task),) if event.earlier else ()
 
 
-def _again(run: AnyRun, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
+def _retried(run: AnyRun, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]:
     """Dispatch the task again, or arm the timer of a parked task."""
     state = run.state
     if event.task in state.parked:
@@ -74,7 +76,7 @@ def _again(run: AnyRun, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffect]
     return (perform(run, event.task),)
 
 
-def armed(run: AnyRun, event: Any) -> Sequence[AnyEffect]:
+def arm_opened(run: AnyRun, event: Any) -> Sequence[AnyEffect]:
     """Arm the timer of the entry that the event opened, if it has one."""
     if not event.due:
         return ()
@@ -88,42 +90,42 @@ def _entry_cancelled(run: AnyRun, event: e.EntryCancelled) -> Sequence[AnyEffect
     return (StopTask(event.entry), DisarmTimer(event.entry))
 
 
-def _armed_again(run: AnyRun, event: e.AskAnswered | e.AskEscalated | e.AskReminded) -> Sequence[AnyEffect]:
-    return questions.armed_again(run.state, event)
+def _rearmed(run: AnyRun, event: e.AskAnswered | e.AskEscalated | e.AskReminded) -> Sequence[AnyEffect]:
+    return questions.rearm_question(run.state, event)
 
 
-def _all(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
-    """Return all open effects: the event may end a pause, during which nothing was dispatched."""
+def _all_open(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
+    """Return the effects of everything open, because nothing was dispatched during a pause that this event may end."""
     return run.outstanding()
 
 
-def _over(_: AnyRun, __: e.AnyEvent) -> Sequence[AnyEffect]:
+def _run_over(_: AnyRun, __: e.AnyEvent) -> Sequence[AnyEffect]:
     return (EndRun(),)
 
 
 EFFECTS: dict[type, Callable[[AnyRun, Any], Sequence[AnyEffect]]] = {
     e.RunStarted: lambda _, event: (ArmTimer(CANCEL, event.due),) if event.due else (),
-    e.TaskScheduled: scheduled,
-    e.UndoScheduled: scheduled,
+    e.TaskScheduled: dispatch_opened,
+    e.UndoScheduled: dispatch_opened,
     e.TaskSucceeded: _succeeded,
-    e.TaskFailed: _again,
-    e.TaskLost: _again,
+    e.TaskFailed: _retried,
+    e.TaskLost: _retried,
     e.WorkAccepted: lambda _, event: (ArmTimer(event.task, event.due),),
-    e.TimerSet: armed,
-    e.MessageAwaited: armed,
-    e.ChildStarted: armed,
-    e.AskOpened: lambda run, _: questions.armed_new(run.state),
+    e.TimerSet: arm_opened,
+    e.MessageAwaited: arm_opened,
+    e.ChildStarted: arm_opened,
+    e.AskOpened: lambda run, _: questions.arm_new_question(run.state),
     e.MessagesTaken: lambda _, event: (DisarmTimer(event.wait),),
-    e.AskAnswered: _armed_again,
-    e.AskEscalated: _armed_again,
-    e.AskReminded: _armed_again,
+    e.AskAnswered: _rearmed,
+    e.AskEscalated: _rearmed,
+    e.AskReminded: _rearmed,
     e.ChildEnded: lambda _, event: (DisarmTimer(event.child),),
     e.EntryCancelled: _entry_cancelled,
-    e.RunResumed: _all,
-    e.CancelRequested: _all,
-    e.RunEnding: _all,
+    e.RunResumed: _all_open,
+    e.CancelRequested: _all_open,
+    e.RunEnding: _all_open,
     e.RunRetried: lambda run, _: (DisarmTimer(CANCEL), *run.outstanding()),
-    e.RunCompleted: _over,
-    e.RunFailedEvent: _over,
-    e.RunCancelledEvent: _over,
+    e.RunCompleted: _run_over,
+    e.RunFailedEvent: _run_over,
+    e.RunCancelledEvent: _run_over,
 }

@@ -1,4 +1,4 @@
-"""The environment of a decision: the time, checks and blobs, and how to request missing inputs."""
+"""The environment of a decision: the time, checks and blobs, and the exception that requests missing inputs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SchemaCheck = Callable[[dict[str, Any], bytes], str | None]
 
 
 class Predicate(msgspec.Struct, frozen=True):
-    """A condition that the pure core must not evaluate itself, with the values it reads, as JSON.
+    """A condition that only the runtime can evaluate, with the values that it reads, as JSON.
 
     Equal predicates have equal results, so results can be cached.
     """
@@ -26,7 +26,7 @@ class Predicate(msgspec.Struct, frozen=True):
 
 
 class MissingInputs(Exception):
-    """A decision needs something that only the runtime can provide: blobs, or the results of predicates.
+    """A decision needs blobs or results of predicates that only the runtime can provide.
 
     Nothing has changed. The runtime provides the inputs and repeats the decision.
     """
@@ -38,21 +38,21 @@ class MissingInputs(Exception):
 
 
 def no_blob(_: str) -> bytes | None:
-    """Return no blob: none is in memory."""
+    """Return None, because no blob is in memory."""
     return None
 
 
-def opened_now(_: Raw, read: Callable[[], Any]) -> Any:
-    """Read a value without a cache."""
+def read_directly(_: Raw, read: Callable[[], Any]) -> Any:
+    """Read a value, without a cache."""
     return read()
 
 
-def any_child(_: State) -> None:
-    """Allow any child."""
+def allow_any_child(_: State) -> None:
+    """Allow the run to start any child."""
 
 
-def kept_inline(raw: bytes) -> Raw:
-    """Store a value in the log, however large it is."""
+def keep_inline(raw: bytes) -> Raw:
+    """Seal a value for the log, however large it is."""
     return Raw(values.seal(raw))
 
 
@@ -61,12 +61,12 @@ class Env(msgspec.Struct, frozen=True):
 
     now: int
     check: SchemaCheck
-    """Checks JSON against a JSON Schema. Returns None, or what is wrong."""
+    """Checks JSON against a JSON Schema. Returns the error, or None."""
     blob: Callable[[str], bytes | None] = no_blob
     """Returns the content of a blob if it is in memory."""
-    keep: Callable[[bytes], Raw] = kept_inline
-    """Converts JSON to what the log stores: the JSON, or a reference to a blob that is durable before the append."""
-    check_child: Callable[[State], None] = any_child
+    keep: Callable[[bytes], Raw] = keep_inline
+    """Converts JSON to the form in the log: sealed, or a reference to a blob that is stored before the append."""
+    check_child: Callable[[State], None] = allow_any_child
     """Checks whether this run may start another child. Raises LimitExceeded, RunCancelled."""
-    recall: Callable[[Raw, Callable[[], Any]], Any] = opened_now
-    """Returns a large value that many decisions read: from the cache, or opened by the function."""
+    recall: Callable[[Raw, Callable[[], Any]], Any] = read_directly
+    """Returns a large value that many decisions read, from a cache or by calling the function."""

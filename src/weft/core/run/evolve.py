@@ -1,6 +1,6 @@
-"""Apply the events that every run has: change the shared state, and notify the style.
+"""Apply the events that every run has: change the shared state and notify the style.
 
-Handles every event ever released. The cost of an event does not grow with the size of the state.
+Every event ever released can be applied. The cost of an event does not grow with the size of the state.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.core import events as e
-from weft.core.run import answers, lifecycle, messages, questions, tasks, undo
+from weft.core.run import accepted_work, lifecycle, messages, questions, tasks, undo
 from weft.core.run.state import Child, Held, Wait
 from weft.core.run.style import AnyRun, Ended, Evolve, EvolveRows
 
@@ -37,7 +37,7 @@ def _ending(run: AnyRun, event: e.RunEnding) -> None:
     if event.output:
         lifecycle.evolve_returned(state, event)
         return
-    dropped = undo.end_all(state)
+    dropped = undo.take_dropped(state)
     lifecycle.evolve_ending(state, event.failure)
     run.style.join_undo(dropped)
 
@@ -88,7 +88,7 @@ def _task_scheduled(run: AnyRun, event: e.TaskScheduled) -> None:
 
 def _task_succeeded(run: AnyRun, event: e.TaskSucceeded) -> None:
     state = run.state
-    waited = event.task in state.parked and answers.unpark(state, event.task)
+    waited = event.task in state.parked and accepted_work.unpark(state, event.task)
     task = tasks.evolve_succeeded(run, event)
     if not task.undo_of:
         run.style.settled(Ended(event.task, "task", event.output, None, task, waited))
@@ -96,7 +96,7 @@ def _task_succeeded(run: AnyRun, event: e.TaskSucceeded) -> None:
 
 def _task_failed(run: AnyRun, event: e.TaskFailed) -> None:
     state = run.state
-    waited = event.task in state.parked and answers.unpark(state, event.task)
+    waited = event.task in state.parked and accepted_work.unpark(state, event.task)
     task = tasks.evolve_failed(run, event)
     if task is None:
         run.style.retry_later(event.task, event.retry_at)
@@ -109,7 +109,7 @@ def _task_lost(run: AnyRun, event: e.TaskLost) -> None:
 
 
 def _work_accepted(run: AnyRun, event: e.WorkAccepted) -> None:
-    answers.evolve_accepted(run.state, event)
+    accepted_work.evolve_accepted(run.state, event)
 
 
 def _undo_scheduled(run: AnyRun, event: e.UndoScheduled) -> None:
@@ -119,7 +119,7 @@ def _undo_scheduled(run: AnyRun, event: e.UndoScheduled) -> None:
 def _entry_cancelled(run: AnyRun, event: e.EntryCancelled) -> None:
     state = run.state
     if event.entry in state.parked:
-        answers.give_up(state, event.entry)
+        accepted_work.drop_parked(state, event.entry)
     else:
         lifecycle.evolve_cancelled_entry(state, event, run.location(event.entry))
     run.style.settled(Ended(event.entry, "stopped"))
@@ -171,7 +171,7 @@ def _wait_timed_out(run: AnyRun, event: e.WaitTimedOut) -> None:
 
 
 def _ask_opened(run: AnyRun, event: e.AskOpened) -> None:
-    run.state.asks[run.state.seq] = questions.opened(event, run.state.at)
+    run.state.asks[run.state.seq] = questions.new_question(event, run.state.at)
     run.style.opened(event)
 
 
@@ -190,7 +190,7 @@ def _ask_reminded(run: AnyRun, event: e.AskReminded) -> None:
 
 
 def _ask_told(run: AnyRun, event: e.AskTold) -> None:
-    questions.evolve_told(run.state, event)
+    questions.evolve_notified(run.state, event)
 
 
 # --- children ----------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ def _child_ended(run: AnyRun, event: e.ChildEnded) -> None:
     child = run.state.children.pop(event.child)
     failure = None
     if event.status != "completed":
-        failure = event.failure or lifecycle.child_cancelled(child)
+        failure = event.failure or lifecycle.cancelled_child(child)
     run.style.settled(Ended(event.child, "child", event.output, failure, child=child, status=event.status))
 
 
@@ -254,6 +254,6 @@ EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
 }
 
 
-def with_own(own: Mapping[type, Evolve]) -> EvolveRows:
+def with_style_rows(own: Mapping[type, Evolve]) -> EvolveRows:
     """Build the table of a style: for each event the kernel's row, followed by the style's own row."""
     return {kind: (EVOLVE.get(kind), own.get(kind)) for kind in {**EVOLVE, **own}}

@@ -1,4 +1,4 @@
-"""The machine of every run: one table each for decide, evolve, effects and mail, and a style."""
+"""The machine of every run. It has one table each for decide, evolve, effects and mail, and a style. Pure."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ class Kernel:
         decide = self._decide.get(type(command))
         if decide is None:
             raise unknown_command(self.state.run_id, self.style.name, command)
-        decided = decide(self, command, env)
-        more = self._consequences
-        return decided if more is None or not decided else more(decided, env)
+        events = decide(self, command, env)
+        extend = self._consequences
+        return events if extend is None or not events else extend(events, env)
 
     def rests(self) -> bool:
         """Return whether ``follow`` has no events now, whatever the environment."""
@@ -57,7 +57,10 @@ class Kernel:
         return lifecycle.follow_dropped(self, env) if state.reversals else ()
 
     def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:
-        """Record the success of a task and what follows, by the fast path of the style. None: use the tables."""
+        """Record the success of a task and what follows, by the fast path of the style.
+
+        Returns None if it does not apply.
+        """
         return None
 
     def evolve(self, event: AnyEvent, *, at: int) -> None:
@@ -76,15 +79,15 @@ class Kernel:
     def effects(self, event: AnyEvent) -> Sequence[AnyEffect]:
         """Return the effects of the event that was just applied."""
         make = self._effects.get(type(event))
-        found = () if make is None else make(self, event)
-        return [*effects.stopped(self.state), *found] if self.state.gone else found
+        caused = () if make is None else make(self, event)
+        return [*effects.stop_removed(self.state), *caused] if self.state.gone else caused
 
     def mail(self, event: AnyEvent) -> Sequence[OutgoingMail]:
         """Return the mail to other runs that the event just applied causes."""
         make = MAIL.get(type(event))
-        found = () if make is None else make(self, event)
+        caused = () if make is None else make(self, event)
         gone = self.state.gone_children
-        return [*found, *(stop_child(self, uid) for uid in gone)] if gone else found
+        return [*caused, *(stop_child(self, uid) for uid in gone)] if gone else caused
 
     def outstanding(self) -> Sequence[AnyEffect]:
         """Return the effects of everything that is open."""

@@ -1,8 +1,8 @@
-"""How a run starts, ends and is retried.
+"""Start, end and retry a run. Pure.
 
-A run that fails or is cancelled ends in three stages. First it cancels what is open, and waits for children that were
-told to stop and for tasks whose undo depends on their outcome. Then it undoes completed tasks, newest first. Then it is
-over. If several events could end the run, the first in the log wins.
+A run that fails or is cancelled ends in three stages. First it cancels what is open, and waits for cancelled children
+and for tasks whose undo depends on their outcome. Then it undoes completed tasks, newest first. Then it is over. If
+several events could end the run, the first in the log counts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.core.run.questions import STARTED_BY
 from weft.core.run.state import Child, State
-from weft.core.run.statuses import ALLOWED, RETRY_FROM, refused
+from weft.core.run.statuses import ALLOWED, RETRY_FROM, not_possible
 from weft.core.run.style import AnyRun
 from weft.core.run.tasks import must_end, remember_undo
 from weft.core.run.tree import depth_of, root_of
@@ -38,7 +38,7 @@ from weft.errors import Failure, Refused
 UNDONE = "undone"
 """The failure attribute that names the run whose completed work was undone, so that it cannot be retried."""
 NEVER_BEGAN = "never_began"
-"""The failure attribute that names the run whose start was refused, so that it cannot be retried."""
+"""The failure attribute that names the run whose start was not_possible, so that it cannot be retried."""
 
 
 def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent]:
@@ -65,7 +65,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         return (started,)
     kind = "IdTaken" if command.refused_as == "run.id_taken" else command.refused_as
     failure = Failure(type=kind, message=command.refused, code=command.refused_as)
-    return (started, RunFailedEvent(failure=never_began(failure, command.run_id), never_begun=True))
+    return (started, RunFailedEvent(failure=mark_never_began(failure, command.run_id), never_begun=True))
 
 
 def cancel_open(state: State) -> list[EntryCancelled]:
@@ -83,13 +83,13 @@ def cancel_open(state: State) -> list[EntryCancelled]:
     return events
 
 
-def end_of_run(state: State, failure: Failure | None) -> list[AnyEvent]:
-    """Begin to end a run without a result: cancel what is open. ``follow`` does the rest."""
+def begin_end(state: State, failure: Failure | None) -> list[AnyEvent]:
+    """Return the events that cancel what is open and begin the end of a run without a result."""
     return [*cancel_open(state), RunEnding(failure=failure)]
 
 
 def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
-    """After the code or the last token ended, undo one task at a time, newest first, then end the run."""
+    """Return the next events after the code or the last token ended: one undo at a time, then the end of the run."""
     state = run.state
     if state.returned:
         return follow_dropped(run, env) or _completed(state)
@@ -108,40 +108,40 @@ def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
 
 
 def follow_dropped(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
-    """Undo dropped work, one task at a time, while the run continues."""
-    newest = undo.newest(run.state)
+    """Return the event that begins the next undo of dropped work, if there is one."""
+    newest = undo.next_dropped(run.state)
     return () if newest is None else run.style.undo(newest, env)
 
 
 def _completed(state: State) -> Sequence[AnyEvent]:
-    if state.over or undo.pending(state):
+    if state.over or undo.has_dropped(state):
         return ()
     return (RunCompleted(output=state.output, not_undone=list(state.not_undone)),)
 
 
-def never_began(failure: Failure, run_id: str) -> Failure:
-    """Mark a failure as a refused start: the input or the workflow was wrong."""
+def mark_never_began(failure: Failure, run_id: str) -> Failure:
+    """Mark a failure as one of a run that never began, because its input or workflow was wrong."""
     return msgspec.structs.replace(failure, attributes={**failure.attributes, NEVER_BEGAN: run_id})
 
 
-def start_anew(state: State) -> str:
+def new_run_hint(state: State) -> str:
     """Return the hint for a run that cannot be retried."""
     return f"Start a new run under another id: weft start {state.workflow} --input FILE"
 
 
-def refuse_retry(state: State, *, from_place: bool = False) -> None:
-    """Refuse to retry a run that never began, or whose status does not allow it."""
+def check_retry(state: State, *, from_place: bool = False) -> None:
+    """Raise Refused if the run never began, or if its status does not allow a retry."""
     failure = state.failure
     if state.status == "failed" and failure is not None and failure.attributes.get(NEVER_BEGAN) == state.run_id:
-        why = failure.message.rstrip(".")
-        raise Refused(f"{state.run_id} never began, so there is nothing to retry: {why}.", hint=start_anew(state))
+        reason = failure.message.rstrip(".")
+        raise Refused(f"{state.run_id} never began, so there is nothing to retry: {reason}.", hint=new_run_hint(state))
     rule = RETRY_FROM if from_place else ALLOWED[RetryRun]
     if state.status in rule.acts:
         return
     if state.status == "held":
-        raise refused(state, rule.wish)
-    hint = start_anew(state) if state.over else f"To see what it waits for: weft explain {state.run_id}"
-    raise Refused(f"{state.run_id} is {state.status}, so it cannot be {rule.wish}.", hint=hint)
+        raise not_possible(state, rule.action)
+    hint = new_run_hint(state) if state.over else f"To see what the run waits for: weft explain {state.run_id}"
+    raise Refused(f"{state.run_id} is {state.status}, so it cannot be {rule.action}.", hint=hint)
 
 
 def parent_report(state: State, parent: Parent) -> ReportChildEnded:
@@ -151,13 +151,16 @@ def parent_report(state: State, parent: Parent) -> ReportChildEnded:
     )
 
 
-def child_cancelled(child: Child) -> Failure:
-    """Return the failure that a parent gets for a cancelled child."""
+def cancelled_child(child: Child) -> Failure:
+    """Return the failure of a cancelled child, for its parent."""
     return Failure(type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled")
 
 
 def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> StartRun:
-    """Return the first command of the child that the last event started. ``facts``: its output is only the facts."""
+    """Return the first command of the child that the last event started.
+
+    With ``facts``, its output is only the facts.
+    """
     start = StartRun(
         run_id=event.run_id,
         workflow=event.workflow,
@@ -183,7 +186,7 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
 
 
 def evolve_started(state: State, event: RunStarted) -> None:
-    """Record the start request in the state."""
+    """Copy the start request into the state."""
     state.started = True
     state.run_id = event.run_id
     state.line = event.line

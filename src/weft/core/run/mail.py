@@ -1,4 +1,4 @@
-"""Mail from a run to other runs: to start and stop children, and to report the end to the parent."""
+"""Mail from a run to other runs, which starts and stops children and reports the end to the parent. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.core.run.style import AnyRun
 
 
 def stop_child(run: AnyRun, uid: str) -> OutgoingMail:
-    """Cancel a child whose result is no longer needed."""
+    """Return the mail that cancels a child whose result is no longer needed."""
     return OutgoingMail(to=uid, command=c.CancelRun(reason=f"{run.state.run_id} no longer waits for it"))
 
 
@@ -27,7 +27,7 @@ def _stop_child(run: AnyRun, event: e.EntryCancelled | e.WaitTimedOut) -> Sequen
     return (stop_child(run, event.child),) if event.child else ()
 
 
-def _tell_parent(run: AnyRun, _: e.AnyEvent) -> Sequence[OutgoingMail]:
+def _report_to_parent(run: AnyRun, _: e.AnyEvent) -> Sequence[OutgoingMail]:
     parent = run.state.parent
     if parent is None or not parent.entry:
         return ()
@@ -38,7 +38,7 @@ MAIL: dict[type, Callable[[AnyRun, Any], Sequence[OutgoingMail]]] = {
     e.ChildStarted: _start_child,
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,
-    e.RunCompleted: _tell_parent,
-    e.RunFailedEvent: _tell_parent,
-    e.RunCancelledEvent: _tell_parent,
+    e.RunCompleted: _report_to_parent,
+    e.RunFailedEvent: _report_to_parent,
+    e.RunCancelledEvent: _report_to_parent,
 }

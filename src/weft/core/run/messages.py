@@ -1,7 +1,7 @@
-"""Messages: how they are received, awaited, taken and answered.
+"""Receive, await, take and answer messages. Pure.
 
 A message belongs to the run as soon as it is in the log. A wait takes the oldest messages with a matching name, in
-order of arrival. A message is taken once a MessagesTaken event is recorded. While a wait is open, the buffer has no
+order of arrival. A MessagesTaken event removes messages from the buffer. While a wait is open, the buffer has no
 message that the wait could take.
 """
 
@@ -31,21 +31,21 @@ def decide_message(state: State, command: DeliverMessage) -> Sequence[AnyEvent]:
     return (received,)
 
 
-def decide_taken(number: EntryId, found: Sequence[WaitingMessage], *, answer: bool) -> Sequence[AnyEvent]:
-    """Take messages from the buffer. Unless the code answers them, senders that wait for an answer get null."""
-    taken = MessagesTaken(wait=number, ids=[message.id for message in found])
+def take_buffered(wait: EntryId, messages: Sequence[WaitingMessage], *, answer: bool) -> Sequence[AnyEvent]:
+    """Take messages from the buffer. Unless the code will answer them, answer null to senders that wait."""
+    taken = MessagesTaken(wait=wait, ids=[message.id for message in messages])
     if answer:
         return (taken,)
-    return (taken, *(MessageAnswered(message=message.id) for message in found if message.answer))
+    return (taken, *(MessageAnswered(message=message.id) for message in messages if message.answer))
 
 
-def refusal(state: State, message: str, error: str) -> Sequence[AnyEvent]:
-    """Tell a sender that waits for an answer that the message has the wrong type."""
+def refuse_message(state: State, message: str, error: str) -> Sequence[AnyEvent]:
+    """Return the answer to a refused message, if its sender waits for one."""
     return (MessageAnswered(message=message, error=error),) if message in state.requests else ()
 
 
 def waiting_messages(state: State, names: Sequence[str], most: int) -> list[WaitingMessage]:
-    """Return the oldest buffered messages with one of these names, at most ``most``. Without names, any message."""
+    """Return the oldest buffered messages with one of these names, at most ``most``. No names match any message."""
     pools = [state.messages[name] for name in (names or state.messages) if name in state.messages]
     if len(pools) == 1:
         return pools[0][:most]
@@ -70,7 +70,7 @@ def evolve_message(state: State, event: MessageReceived) -> None:
 
 
 def take_messages(state: State, ids: Sequence[str], names: Sequence[str]) -> list[WaitingMessage]:
-    """Remove the messages with these ids from the buffer. They are the first of their queues."""
+    """Remove these messages from the buffer and return them. They are the oldest with one of the names."""
     taken = waiting_messages(state, names, len(ids))
     for message in taken:
         pool = state.messages[message.name]

@@ -1,7 +1,7 @@
-"""The fast path of runs that have no code: a task succeeds, and the next one begins.
+"""The fast path of runs without code: a task succeeds, and the next task begins.
 
-Nearly every step takes this path. A style decides, evolves and derives the effects in one call, where the tables do so
-one after the other. In any other case it changes nothing and returns None; then use the tables.
+Nearly every step takes this path. The style decides, evolves and derives the effects in one call, instead of one after
+the other by the tables. If a case is not the common one, the fast path changes nothing and returns None.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weft.core.run.state import OpenTask, State
 
 
 class Continuation(NamedTuple):
-    """What was just recorded."""
+    """The events that were recorded on the fast path, and their effects."""
 
     events: list[AnyEvent]
     effects: list[PerformTask]
@@ -31,5 +31,5 @@ def succeeded_task(state: State, report: ReportTaskSucceeded) -> OpenTask | None
     if task.undo is not None or task.undo_of or task.policy.deadline_ms:
         return None
     if state.ended or state.reversals or state.gone or state.gone_children:
-        return None  # the tables look after what was dropped, or went with the last event
+        return None  # the tables handle work that was dropped or removed
     return task

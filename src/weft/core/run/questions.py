@@ -1,8 +1,8 @@
-"""Questions to people: who may answer, and when an answer settles the question. Pure.
+"""Questions to people: who may answer, when a reminder is due, and which answer settles the question. Pure.
 
-A question names people (``ann``) and groups (``role:ops``, ``team:sales``). The server knows who answers, and the
-groups of that person. On a local machine nobody checks: any name and any group membership is accepted. An answer may
-include the digest of the question that the person saw. If the question has changed since, the answer is refused.
+A question names people (``ann``) and groups (``role:ops``, ``team:sales``). A server knows who answers, and that
+person's groups. On a local machine, any name and any group membership is accepted. An answer may include the digest of
+the question that the person saw. If the question has changed since then, the answer is refused.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _encode = msgspec.json.Encoder().encode
 _canonical = msgspec.json.Encoder(order="deterministic").encode
 
 
-def opened(event: AskOpened, at: int) -> Question:
+def new_question(event: AskOpened, at: int) -> Question:
     """Create the question that an event opens."""
     return Question(
         title=event.title,
@@ -65,12 +65,12 @@ def is_group(who: str) -> bool:
 
 def digest_of(question: Question) -> str:
     """Return a digest of the title, subject and form of a question."""
-    shown = _canonical([question.title, Raw(bytes(question.about)), question.form])
-    return hashlib.sha256(shown).hexdigest()[:32]
+    content = _canonical([question.title, Raw(bytes(question.about)), question.form])
+    return hashlib.sha256(content).hexdigest()[:32]
 
 
-def asked(question: Question) -> list[str]:
-    """Return the people and groups that may answer now. Empty: anybody may."""
+def allowed_people(question: Question) -> list[str]:
+    """Return the people and groups that may answer now. An empty list means anybody."""
     if not question.of or not question.escalated:
         return question.of
     return [*question.of, *(who for who in question.escalate if who not in question.of)]
@@ -85,22 +85,22 @@ def due_of(question: Question) -> int:
     return min(times, default=0)
 
 
-def armed(number: int, question: Question) -> Sequence[AnyEffect]:
+def arm_question(number: int, question: Question) -> Sequence[AnyEffect]:
     """Arm the timer of an open question, if it has one."""
     due = due_of(question)
     return (ArmTimer(EntryId(number), due, mailed=True),) if due else ()
 
 
-def armed_new(state: State) -> Sequence[AnyEffect]:
+def arm_new_question(state: State) -> Sequence[AnyEffect]:
     """Arm the timer of the question that the last event opened."""
-    return armed(state.seq, state.asks[state.seq])
+    return arm_question(state.seq, state.asks[state.seq])
 
 
-def armed_again(state: State, event: AskAnswered | AskEscalated | AskReminded) -> Sequence[AnyEffect]:
+def rearm_question(state: State, event: AskAnswered | AskEscalated | AskReminded) -> Sequence[AnyEffect]:
     """Arm the timer of a changed question again, or disarm it."""
     question = state.asks.get(event.ask)
-    found = armed(event.ask, question) if question is not None else ()
-    return found or (DisarmTimer(event.ask),)
+    timer = arm_question(event.ask, question) if question is not None else ()
+    return timer or (DisarmTimer(event.ask),)
 
 
 def decide_due(number: EntryId, question: Question, now: int) -> Sequence[AnyEvent]:
@@ -140,13 +140,13 @@ def evolve_reminded(state: State, event: AskReminded) -> None:
 
 
 def notice(question: Question) -> str:
-    """Return the kind of notification that people should get: opened, escalated or reminded."""
+    """Return the kind of notification that people should get: new_question, escalated or reminded."""
     if question.reminded:
         return f"reminded.{question.reminded}"
     return "escalated" if question.escalated else "opened"
 
 
-def decide_told(state: State, command: NoteTold) -> Sequence[AnyEvent]:
+def decide_notified(state: State, command: NoteTold) -> Sequence[AnyEvent]:
     """Record a notification. A repeated one, or one for a closed question, has no effect."""
     question = state.asks.get(command.ask)
     if question is None or question.told == command.notice:
@@ -154,7 +154,7 @@ def decide_told(state: State, command: NoteTold) -> Sequence[AnyEvent]:
     return (AskTold(ask=EntryId(command.ask), notice=command.notice),)
 
 
-def evolve_told(state: State, event: AskTold) -> None:
+def evolve_notified(state: State, event: AskTold) -> None:
     """Remember the last notification."""
     state.asks[event.ask].told = event.notice
 
@@ -163,8 +163,14 @@ def evolve_told(state: State, event: AskTold) -> None:
 
 
 def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -> Sequence[AnyEvent]:
-    """Decide the answer to an open question. If the form is wrong, the answer is refused; the question stays open."""
-    question = _open(state, command, number)
+    """Decide the answer to an open question.
+
+    Raises:
+        NotFound, AlreadyDecided, RunFinished: the question is not open.
+        NotAllowed: the person may not answer, or the question has changed since it was shown.
+        BadValue: the form has the wrong type. The question stays open.
+    """
+    question = _open_question(state, command, number)
     assert number is not None
     if command.digest and command.digest != digest_of(question):
         raise NotAllowed(
@@ -172,14 +178,14 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
             hint="Look at the question again: weft inbox.",
             code="ask.other_subject",
         )
-    stands_for = _standing(state, question, command)
+    answers_for = _answers_for(state, question, command)
     if command.by and command.by in question.approvals:
         raise AlreadyDecided(f"{command.by} has already approved {command.ask!r}; it needs the approval of others.")
     if command.approved and question.form is not None:
-        wrong = env.check(question.form, unseal(bytes(command.form)))
-        if wrong is not None:
+        error = env.check(question.form, unseal(bytes(command.form)))
+        if error is not None:
             raise BadValue(
-                f"The form of {command.ask!r} does not fit: {wrong}.",
+                f"The form of {command.ask!r} has the wrong type: {error}.",
                 hint="Answer again; the question is still open.",
                 code="value.wrong_type",
             )
@@ -189,35 +195,42 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
         by=command.by,
         reason=command.reason,
         form=command.form if command.approved else NULL,
-        decided=not command.approved or _is_settled(question, command.by, stands_for),
-        of=stands_for,
+        decided=not command.approved or _is_settled(question, command.by, answers_for),
+        of=answers_for,
         digest=command.digest,
     )
     return (answer,)
 
 
-def find_open(state: State, name: str, places: Mapping[int, str]) -> int | None:
-    """Find the open question with this name among the candidates. Raises NotAllowed if the name is ambiguous."""
+def find_open_question(state: State, name: str, places: Mapping[int, str]) -> int | None:
+    """Return the number of the open question at this place, or the only candidate, or None.
+
+    Raises:
+        NotAllowed: several questions are open, and none is exactly at this place.
+    """
     exact = [number for number, place in places.items() if place == name]
     if exact or len(places) < 2:
         return next(iter(exact or places), None)
-    listed = [f"{state.run_id}:{place}" for place in list(places.values())[:PLACES_SHOWN_MAX]]
-    more = ", …" if len(places) > len(listed) else ""
+    names = [f"{state.run_id}:{place}" for place in list(places.values())[:PLACES_SHOWN_MAX]]
+    more = ", …" if len(places) > len(names) else ""
     raise NotAllowed(
         f"{state.run_id} has {len(places)} open questions at {name!r}; nothing was decided.",
-        hint=f"Name one of them: {', '.join(listed)}{more}",
+        hint=f"Name one of them: {', '.join(names)}{more}",
         code="ask.ambiguous",
     )
 
 
 def already_decided(state: State, name: str) -> AlreadyDecided:
-    """Make the error for a second answer."""
+    """Make the error for an answer to a question that is already decided."""
     return AlreadyDecided(f"The question {name!r} of {state.run_id} is already decided.")
 
 
-def _open(state: State, command: DecideAsk, number: int | None) -> Question:
+def _open_question(state: State, command: DecideAsk, number: int | None) -> Question:
     if number is None:
-        raise NotFound(f"{state.run_id} has no question {command.ask!r}.", hint="weft explain shows what it waits for.")
+        raise NotFound(
+            f"{state.run_id} has no question {command.ask!r}.",
+            hint=f"To see what the run waits for: weft explain {state.run_id}",
+        )
     question = state.asks.get(number)
     if question is not None:
         return question
@@ -228,54 +241,54 @@ def _open(state: State, command: DecideAsk, number: int | None) -> Question:
     raise already_decided(state, str(command.ask))
 
 
-def _standing(state: State, question: Question, command: DecideAsk) -> list[str]:
+def _answers_for(state: State, question: Question, command: DecideAsk) -> list[str]:
     """Return the people and groups of the question that this person answers for. Raises NotAllowed."""
-    people = asked(question)
+    people = allowed_people(question)
     if command.by:
         if question.four_eyes and command.by == state.attributes.get(STARTED_BY):
             raise NotAllowed(
                 f"{command.by} started {state.run_id}, so somebody else has to decide {command.ask!r}.",
                 code="ask.not_yours",
             )
-        found = [who for who in people if _is_one_of(command, who)]
-        if people and not found:
+        matching = [who for who in people if _is_one_of(command, who)]
+        if people and not matching:
             raise NotAllowed(
                 f"{command.by} may not answer: {command.ask!r} is for {', '.join(people)}.",
-                hint="Say who decides: --by NAME." if command.groups is None else "",
+                hint="Name the person who decides: --by NAME." if command.groups is None else "",
                 code="ask.not_yours",
             )
-        return found
-    if command.groups is not None or question.four_eyes or _needed(question) > 1:
+        return matching
+    if command.groups is not None or question.four_eyes or _approvals_needed(question) > 1:
         raise NotAllowed(
-            f"{command.ask!r} must be decided by a person, and the answer names nobody.",
-            hint="Say who decides: --by NAME.",
+            f"{command.ask!r} must be decided by a person, but the answer names nobody.",
+            hint="Name the person who decides: --by NAME.",
             code="ask.not_yours",
         )
     return []
 
 
 def _is_one_of(command: DecideAsk, who: str) -> bool:
-    """Return whether this person is ``who``, or belongs to that group. A person cannot pass a group as a name."""
+    """Return whether this person is ``who``, or belongs to that group. The name of a person never matches a group."""
     if not is_group(who):
         return who == command.by
     return command.groups is None or who in command.groups
 
 
-def _needed(question: Question) -> int:
+def _approvals_needed(question: Question) -> int:
     """Return how many people have to approve."""
     if isinstance(question.quorum, int):
         return question.quorum
     return max(1, len(question.of)) if question.quorum == "all" else 1
 
 
-def _is_settled(question: Question, by: str, stands_for: Sequence[str]) -> bool:
+def _is_settled(question: Question, by: str, answers_for: Sequence[str]) -> bool:
     """Return whether this approval is the last one needed."""
-    if question.escalated and any(who in question.escalate for who in stands_for):
+    if question.escalated and any(who in question.escalate for who in answers_for):
         return True
     if question.quorum != "all":
-        return len(question.approvals) + 1 >= _needed(question)
+        return len(question.approvals) + 1 >= _approvals_needed(question)
     approvals = {name: question.stands.get(name, [name]) for name in question.approvals}
-    return _are_all_covered(question.of, {**approvals, by: list(stands_for)})
+    return _are_all_covered(question.of, {**approvals, by: list(answers_for)})
 
 
 def _are_all_covered(entries: Sequence[str], people: dict[str, list[str]]) -> bool:

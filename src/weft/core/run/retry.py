@@ -1,4 +1,4 @@
-"""Delays before retries. The jitter derives from ids, so that the same history gives the same times."""
+"""Delays before retries. The jitter derives from ids, so that the same history has the same times. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LOST_MAX = 5
 def backoff_ms(policy: Policy, *, attempt: int, seed: str) -> int:
     """Return how long to wait after ``attempt`` (counted from 1) failed.
 
-    The seed shortens the wait by up to a tenth, so that tasks that failed together are not retried together.
+    The seed shortens the wait by up to 10 percent, so that tasks that failed together are not retried together.
     """
     match policy.backoff:
         case "fixed":
@@ -28,5 +28,5 @@ def backoff_ms(policy: Policy, *, attempt: int, seed: str) -> int:
 
 
 def loss_ms(lost: int) -> int:
-    """Return how long to wait before a task that was lost ``lost`` times is dispatched again. The first loss: 0."""
+    """Return how long to wait before a task that was lost ``lost`` times is dispatched again: 0 the first time."""
     return 0 if lost < 2 else min(1000 << (lost - 2), 60_000)

@@ -1,7 +1,7 @@
-"""The current state of a run: the fold of its events. It keeps nothing that is no longer needed.
+"""The state of a run, computed from its events. Parts that are no longer needed are removed.
 
-All styles share ``State``: status, open tasks, timers, waits, questions, children and the undo stack. Open entries are
-in small tables by entry number and are removed when they end. Each style adds its own fields.
+All styles share ``State``: the status, open tasks, timers, waits, questions and children, and the undo stack. Open
+entries are in tables by entry number until they end. Each style adds its own fields.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ OVER: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
 
 
 class OpenTask(msgspec.Struct, omit_defaults=True):
-    """An open task. ``draining``: its result is no longer used, but the run waits for it to end."""
+    """An open task. If ``draining``, its result is no longer used, but the run waits for it to end."""
 
     step: str
     input: Raw
@@ -47,7 +47,7 @@ class OpenTask(msgspec.Struct, omit_defaults=True):
     dropped: bool = False
     """For an undo: whether the undone task was dropped while the run continued."""
     takes: list[str] | None = None
-    """For an undo: the names of the recorded values that it gets."""
+    """For an undo: the names of the recorded values that are passed to it."""
     inline: bool = False
     early: bool = False
     draining: bool = False
@@ -55,7 +55,7 @@ class OpenTask(msgspec.Struct, omit_defaults=True):
 
 
 class Wait(msgspec.Struct, omit_defaults=True):
-    """A wait for messages. No names: any message."""
+    """A wait for messages with one of these names, or for any message if there are none."""
 
     names: list[str]
     since: int
@@ -85,7 +85,7 @@ class Question(msgspec.Struct, omit_defaults=True):
     remind_at: int = 0
     reminded: int = 0
     told: str = ""
-    """The last notification that people got."""
+    """The kind of the last notification that was sent."""
 
 
 class Child(msgspec.Struct, omit_defaults=True):
@@ -134,7 +134,7 @@ class Reversal(msgspec.Struct, omit_defaults=True):
 
 
 class Held(msgspec.Struct, frozen=True):
-    """Why the run is held until a person helps."""
+    """Why the run is held until a person acts."""
 
     code: str
     message: str
@@ -169,7 +169,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     queue: str = ""
     tasks: dict[int, OpenTask] = {}
     parked: dict[int, OpenTask] = {}
-    """Tasks that no worker performs: ``accepted`` by an external service, or waiting for a retry."""
+    """Tasks that no worker performs, because an external service accepted them or because they wait for a retry."""
     accepted: dict[int, int] = {}
     """When the answers of accepted tasks are due, by task number."""
     timers: dict[int, int] = {}
@@ -187,7 +187,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     undone: list[str] = []
     """The locations of tasks that were undone."""
     renewed: dict[str, int] = {}
-    """How often the task at a location was undone. A task performed there again is new work and gets a new key."""
+    """How often the task at a location was undone. A task performed there again is new work with a new key."""
     cancelled: str | None = None
     cancelled_at: int = 0
     timed_out: bool = False
@@ -201,7 +201,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     retries: int = 0
     steps_done: int = 0
     gone: list[int] = []
-    """Tasks, timers and questions that the last event removed together with their owner."""
+    """The numbers of tasks, timers and questions that the last event removed together with their owner."""
     gone_children: list[str] = []
 
     @property

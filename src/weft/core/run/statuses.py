@@ -1,7 +1,7 @@
 """The commands that a run accepts in each status, and the changes of status that are possible.
 
-The tables are data, read by ``decide`` and by the tests. A command that is not in the table depends on what is open (a
-task, a timer, a question, a child), not on the status.
+The tables are data, read by ``decide`` and by the tests. Other commands do not depend on the status, but on whether
+their task, timer, question or child is open.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ RESTING: frozenset[str] = frozenset({"paused", "held", *OVER})
 
 
 class StatusRule(NamedTuple):
-    """The statuses in which a command acts, and those in which it has no effect. In all others it is refused."""
+    """The statuses in which a command acts, and those in which it has no effect. In all others, it is refused."""
 
     acts: frozenset[Status]
     ignored: frozenset[Status] = frozenset()
-    wish: str = ""
-    """Completes the error message "... cannot be"."""
+    action: str = ""
+    """What cannot be done to the run, as a participle, for the error message."""
     over: str = ""
-    """Completes the error message of a run that is over."""
+    """What does not happen because the run is over, for the error message."""
 
 
 ALLOWED: dict[type, StatusRule] = {
@@ -36,9 +36,9 @@ ALLOWED: dict[type, StatusRule] = {
     ),
     c.CancelRun: StatusRule(LIVE - {"rolling_back"}, frozenset({"rolling_back"}), over="there is nothing to cancel"),
     c.HoldRun: StatusRule(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled"})),
-    c.RetryRun: StatusRule(frozenset({"failed"}), wish="retried"),
+    c.RetryRun: StatusRule(frozenset({"failed"}), action="retried"),
 }
-RETRY_FROM = StatusRule(frozenset({"failed", "held"}), wish="retried from there")
+RETRY_FROM = StatusRule(frozenset({"failed", "held"}), action="retried from there")
 """The rule for a retry from a named place, which a held run accepts too."""
 
 TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
@@ -59,7 +59,7 @@ TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
         ("held", "rolling_back"),
         ("cancelling", "rolling_back"),
         ("cancelling", "held"),
-        ("cancelling", "cancelled"),  # before it began
+        ("cancelling", "cancelled"),  # before the run began
         ("rolling_back", "held"),
         ("rolling_back", "failed"),
         ("rolling_back", "cancelled"),
@@ -70,7 +70,7 @@ TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
 
 
 def permits(state: State, command: c.AnyCommand) -> bool:
-    """Return whether a command acts in the run's status, or has no effect. Raises Refused, RunFinished."""
+    """Return whether a command acts in the run's status (if not, it has no effect). Raises Refused, RunFinished."""
     rule = ALLOWED[type(command)]
     status = state.status
     if status in rule.acts:
@@ -78,22 +78,22 @@ def permits(state: State, command: c.AnyCommand) -> bool:
     if status in rule.ignored:
         return False
     if status in OVER:
-        raise finished(state, rule.over.format(command))
-    raise refused(state, rule.wish)
+        raise run_finished(state, rule.over.format(command))
+    raise not_possible(state, rule.action)
 
 
-def finished(state: State, consequence: str) -> RunFinished:
+def run_finished(state: State, consequence: str) -> RunFinished:
     """Make the error for a command to a run that is over."""
     return RunFinished(f"{state.run_id} is {state.status}; {consequence}.", hint="", run_id=state.run_id)
 
 
-def refused(state: State, wish: str) -> Refused:
+def not_possible(state: State, action: str) -> Refused:
     """Make the error for a command that the run's status does not allow."""
-    hint = f"When the code is fixed: weft resume {state.run_id}" if state.status == "held" else ""
-    return Refused(f"{state.run_id} is {state.status}, so it cannot be {wish}.", hint=hint)
+    hint = f"After fixing the code, run: weft resume {state.run_id}" if state.status == "held" else ""
+    return Refused(f"{state.run_id} is {state.status}, so it cannot be {action}.", hint=hint)
 
 
 def unknown_command(run_id: str, style: str, command: c.AnyCommand) -> Refused:
-    """Make the error for a command that runs of this style do not have."""
+    """Make the error for a command that runs of this style do not support."""
     words = "".join(f" {char.lower()}" if char.isupper() else char for char in type(command).__name__)
     return Refused(f"{run_id} is a {style} run; it does not support{words}.")

@@ -1,7 +1,7 @@
-"""The interface of a style. The kernel does everything else.
+"""The interface of a style: what differs between code, graph and goal runs. The kernel does everything else.
 
-A style has its own rows for the commands and events that only this style has. For all other commands and events the
-kernel decides and changes the shared state, and tells the style which entries were opened and which have ended.
+A style has rows for the commands and events that only this style has. The kernel handles all others. It changes the
+shared state, and notifies the style of entries that were opened or have ended.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ EffectRows = Mapping[type, Callable[[Any, Any], Sequence[AnyEffect]]]
 class Ended(msgspec.Struct):
     """The end of an open entry: how it ended, and its result.
 
-    ``late``: a wait timed out. ``stopped``: the result is no longer needed; the work may still be running.
+    ``late`` means that a wait timed out; ``stopped``, that the result is no longer needed, though the work may still
+    run.
     """
 
     number: int
@@ -37,7 +38,7 @@ class Ended(msgspec.Struct):
     failure: Failure | None = None
     task: OpenTask | None = None
     waited: bool = False
-    """The task was waiting for its next attempt."""
+    """Whether the task was waiting for its next attempt."""
     messages: Sequence[WaitingMessage] = ()
     child: Child | None = None
     status: str = ""
@@ -45,7 +46,7 @@ class Ended(msgspec.Struct):
 
 
 class AnyRun(Protocol):
-    """A run as the kernel's rows see it."""
+    """The part of a run that the kernel's rows use."""
 
     @property
     def state(self) -> State: ...
@@ -59,7 +60,7 @@ class AnyRun(Protocol):
 
 
 class RunStyle(Protocol):
-    """The style of one run, with the style's own state."""
+    """The style of one run, with its own state."""
 
     name: str
     has_code: bool
@@ -85,15 +86,15 @@ class RunStyle(Protocol):
         ...
 
     def opened(self, event: Any) -> None:
-        """Note that the event opened a task, timer, wait, question or child, with the number ``state.seq``."""
+        """Handle a task, timer, wait, question or child that the event opened, with the number ``state.seq``."""
         ...
 
     def settled(self, ended: Ended) -> None:
-        """Note that an open entry has ended. Unknown numbers are ignored."""
+        """Handle the end of an open entry. Unknown numbers are ignored."""
         ...
 
     def retry_later(self, number: int, due: int) -> None:
-        """Note that an attempt of a task failed and the next one is due at ``due``."""
+        """Handle a failed attempt of a task whose next attempt is due at ``due``."""
         ...
 
     @property
@@ -125,7 +126,7 @@ class RunStyle(Protocol):
         ...
 
     def join_undo(self, dropped: list[Undo]) -> None:
-        """Put dropped work that is not undone yet on the undo stack of the run, because the run ends."""
+        """Move the undos of dropped work to the undo stack of the run, because the run ends."""
         ...
 
     def child_start(self, event: ChildStarted) -> StartRun:

@@ -1,8 +1,8 @@
-"""The life of a task, the same in every style: dispatched, answered, retried, lost, undone.
+"""Dispatch, complete, retry and undo tasks, in the same way for every style. Pure.
 
 A report counts only if its task, attempt and delivery are current. A success may also come from an earlier delivery of
-the current attempt: the work is done, even if its worker was believed dead. Leases and timeouts only decide when to
-dispatch a task again. This module does not know who waits for a task.
+the current attempt, because its work is done even if its worker was believed dead. Leases and timeouts only decide when
+a task is dispatched again. This module does not know what waits for a task.
 
 Rules: docs/internals/engine.md#rule-7.
 """
@@ -27,11 +27,11 @@ from weft.errors import Failure
 UNKNOWN = "step.outcome_unknown"
 
 
-def _live(state: State, task: int, attempt: int, delivery: int) -> OpenTask | None:
-    found = state.tasks.get(task)
-    if found is None or found.attempt != attempt or found.delivery != delivery:
+def _current_task(state: State, task: int, attempt: int, delivery: int) -> OpenTask | None:
+    current = state.tasks.get(task)
+    if current is None or current.attempt != attempt or current.delivery != delivery:
         return None
-    return found
+    return current
 
 
 def decide_succeeded(state: State, report: ReportTaskSucceeded) -> Sequence[TaskSucceeded]:
@@ -45,7 +45,7 @@ def decide_succeeded(state: State, report: ReportTaskSucceeded) -> Sequence[Task
 
 def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[TaskFailed]:
     """Record a failed attempt. It is retried unless it was the last, cannot be repeated, or is draining."""
-    task = _live(state, report.task, report.attempt, report.delivery)
+    task = _current_task(state, report.task, report.attempt, report.delivery)
     return () if task is None else (attempt_failed(state, task, report, now),)
 
 
@@ -59,14 +59,14 @@ def attempt_failed(state: State, task: OpenTask, report: ReportTaskFailed, now: 
     )
     retry_at = 0
     if not final:
-        pause = backoff_ms(task.policy, attempt=task.attempt, seed=f"{state.uid}/{report.task}")
-        retry_at = now + max(pause, report.wait_ms)
+        delay = backoff_ms(task.policy, attempt=task.attempt, seed=f"{state.uid}/{report.task}")
+        retry_at = now + max(delay, report.wait_ms)
     return TaskFailed(task=report.task, failure=report.failure, attempt=task.attempt, retry_at=retry_at)
 
 
 def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[TaskFailed | TaskLost]:
-    """Dispatch a lost task again. The outcome of a task that may run only once is unknown instead."""
-    task = _live(state, report.task, report.attempt, report.delivery)
+    """Dispatch a lost task again. A task that must not run twice fails instead, with an unknown outcome."""
+    task = _current_task(state, report.task, report.attempt, report.delivery)
     if task is None:
         return ()
     if task.policy.effect == "irreversible" or task.draining:
@@ -87,16 +87,16 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
             attempts=task.attempt,
         )
         return (TaskFailed(task=report.task, failure=failure, attempt=task.attempt),)
-    pause = loss_ms(task.lost + 1)
-    retry_at = max(now + pause if pause else 0, task.due if task.due > now else 0)
+    delay = loss_ms(task.lost + 1)
+    retry_at = max(now + delay if delay else 0, task.due if task.due > now else 0)
     return (TaskLost(task=report.task, delivery=task.delivery + 1, retry_at=retry_at),)
 
 
-def evolve_scheduled(state: State, event: TaskScheduled, given: Raw) -> OpenTask:
-    """Open a task with the number of the record."""
+def evolve_scheduled(state: State, event: TaskScheduled, arguments: Raw) -> OpenTask:
+    """Open a task, with the number of the event."""
     task = state.tasks[state.seq] = OpenTask(
         step=event.step,
-        input=given,
+        input=arguments,
         since=state.at,
         policy=event.policy,
         undo=event.undo,
@@ -123,7 +123,7 @@ def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> OpenTask:
         if task.undo is not None:
             remember_undo(state, event.task, task, event.output, task.place or run.style.locate(event.task))
         if state.reversals:
-            undo.ended(state, event.task)
+            undo.note_task_ended(state, event.task)
     return task
 
 
@@ -138,14 +138,14 @@ def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
         return None
     task = state.tasks.pop(event.task)
     if task.policy.deadline_ms:
-        state.gone += (event.task, -event.task)  # if the deadline has passed, a worker may still perform it
+        state.gone += (event.task, -event.task)  # a worker may still perform the task after its deadline
     if task.undo_of:
         state.undoing = 0
         state.not_undone.append(f"{task.step}: {event.failure.message}")
     else:
         if event.failure.code == UNKNOWN:
             remember_undo(state, event.task, task, NULL, task.place or run.style.locate(event.task))
-        undo.ended(state, event.task)
+        undo.note_task_ended(state, event.task)
     return task
 
 
@@ -171,7 +171,7 @@ def remember_undo(state: State, number: int, task: OpenTask, output: Raw, place:
 
 
 def evolve_lost(state: State, event: TaskLost) -> None:
-    """Count a loss. The next delivery gets a new number, so that a failure of the lost one is ignored."""
+    """Count a loss. The next delivery gets a new number, so that a failure of the lost delivery is ignored."""
     task = state.tasks[event.task]
     task.delivery = event.delivery
     task.lost += 1
@@ -180,7 +180,7 @@ def evolve_lost(state: State, event: TaskLost) -> None:
 
 def evolve_undo(state: State, event: UndoScheduled) -> None:
     """Open a task for the newest undo."""
-    taken, dropped = undo.take(state, event.of)
+    taken, dropped = undo.take_undo(state, event.of)
     state.tasks[state.seq] = OpenTask(
         step=event.step,
         input=event.input,

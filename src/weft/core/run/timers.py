@@ -1,4 +1,4 @@
-"""Timers, the deadlines of tasks, waits, questions and children, and the run's own deadline."""
+"""Decide timers: sleeps, the deadlines of tasks, waits, questions and children, and the run's own deadline. Pure."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ def decide_timer(state: State, command: FireTimer, env: Env) -> Sequence[AnyEven
     """Decide a timer that fired. A timer that is early, or whose entry has ended, has no effect."""
     number = command.entry
     if number == 0:
-        due_run = (
+        is_due = (
             state.due and env.now >= state.due and not state.timed_out and state.cancelled is None and not state.ended
         )
-        return (RunTimedOut(),) if due_run else ()
+        return (RunTimedOut(),) if is_due else ()
     if number < 0:
         return _task_due(state, EntryId(-number), env.now)
     if (due := state.timers.get(number)) is not None:

@@ -1,7 +1,7 @@
-"""Undo of work that was dropped while its run continues: losers of a race, graph branches and goal steps. Pure.
+"""Undo work that was dropped while its run continues: losers of a race, graph branches and goal steps. Pure.
 
-Tasks of dropped work that are still running have to end first. Then its completed tasks are undone, newest first. Only
-then can the run complete. If the run fails or is cancelled, the remaining undos join the undo stack of the run.
+Tasks of dropped work that are still running have to end first. Then the completed tasks are undone, newest first. Only
+then can the run complete. If the run fails or is cancelled, the remaining undos move to the undo stack of the run.
 
 Rules: docs/internals/engine.md#rule-23.
 """
@@ -21,10 +21,10 @@ from weft.errors import RunUndone
 _encode = msgspec.json.Encoder().encode
 
 
-def drop(state: State, waits: Iterable[int], belongs: Callable[[Undo], bool], *, since: int) -> bool:
-    """Drop work whose tasks in ``waits`` have not ended yet. Returns whether anything has to be undone or waited for.
+def drop_work(state: State, waits: Iterable[int], belongs: Callable[[Undo], bool], *, since: int) -> bool:
+    """Drop work whose tasks in ``waits`` are still running. Returns whether anything has to be undone or waited for.
 
-    ``since``: no task of this work completed before this event.
+    No task of this work completed before the event ``since``.
     """
     first = len(state.undo)
     while first and state.undo[first - 1].done >= since:
@@ -34,12 +34,12 @@ def drop(state: State, waits: Iterable[int], belongs: Callable[[Undo], bool], *,
     if taken:
         state.undo[first:] = [undo for undo in newer if not belongs(undo)]
     waiting = list(waits)
-    add(state, waiting, taken)
+    add_reversal(state, waiting, taken)
     return bool(waiting or taken)
 
 
-def add(state: State, waits: Iterable[int], undo: Iterable[Undo]) -> None:
-    """Undo tasks once those in ``waits`` have ended. Merges with reversals that wait for one of them."""
+def add_reversal(state: State, waits: Iterable[int], undo: Iterable[Undo]) -> None:
+    """Add a reversal: these undos, after the tasks in ``waits`` have ended. Merges reversals that share such a task."""
     waiting = set(waits)
     taken = list(undo)
     for reversal in list(state.reversals):
@@ -51,8 +51,8 @@ def add(state: State, waits: Iterable[int], undo: Iterable[Undo]) -> None:
         state.reversals.append(Reversal(sorted(waiting), sorted(taken, key=lambda one: one.done)))
 
 
-def ended(state: State, number: int) -> None:
-    """Note that a task has ended. If it can be undone, its undo is the newest on the stack."""
+def note_task_ended(state: State, number: int) -> None:
+    """Record that a task has ended. If a reversal waits for it, its undo moves there from the top of the stack."""
     for reversal in state.reversals:
         if number in reversal.waits:
             reversal.waits.remove(number)
@@ -63,23 +63,23 @@ def ended(state: State, number: int) -> None:
             return
 
 
-def newest(state: State) -> Undo | None:
-    """Return the next undo of dropped work, or None while another undo is running."""
+def next_dropped(state: State) -> Undo | None:
+    """Return the next undo of dropped work, or None if there is none or another undo is running."""
     if state.undoing or not state.reversals:
         return None
     return next((one.undo[-1] for one in state.reversals if one.undo and not one.waits), None)
 
 
-def scheduled(undo: Undo) -> UndoScheduled:
+def schedule_undo(undo: Undo) -> UndoScheduled:
     """Return the event that begins an undo, with the recorded input and result."""
-    given = {"input": undo.input, "result": undo.output}
+    arguments = {"input": undo.input, "result": undo.output}
     if bytes(undo.plan.defaults):
-        given["defaults"] = undo.plan.defaults
-    body = _encode(given)
+        arguments["defaults"] = undo.plan.defaults
+    body = _encode(arguments)
     return UndoScheduled(of=EntryId(undo.task), step=undo.plan.step, input=Raw(body))
 
 
-def take(state: State, number: int) -> tuple[Undo, bool]:
+def take_undo(state: State, number: int) -> tuple[Undo, bool]:
     """Remove and return the undo of a task, and whether the task was dropped while the run continued."""
     if state.undo and state.undo[-1].task == number:
         return state.undo.pop(), False
@@ -90,12 +90,12 @@ def take(state: State, number: int) -> tuple[Undo, bool]:
     return undo, True
 
 
-def pending(state: State) -> bool:
-    """Return whether dropped work has not ended yet or is being undone."""
+def has_dropped(state: State) -> bool:
+    """Return whether some dropped work is still running or not yet undone."""
     return bool(state.reversals or state.undoing)
 
 
-def end_all(state: State) -> list[Undo]:
+def take_dropped(state: State) -> list[Undo]:
     """Remove and return all undos of dropped work, newest last, because the run ends."""
     left = sorted((undo for one in state.reversals for undo in one.undo), key=lambda undo: undo.done)
     state.reversals = []
@@ -112,6 +112,6 @@ def already_undone(state: State) -> RunUndone:
 
 
 def join_stack(state: State, left: list[Undo]) -> None:
-    """Insert undos into the stack, in order of completion."""
+    """Insert undos into the stack of the run, in order of completion."""
     if left:
         state.undo = sorted([*state.undo, *left], key=lambda undo: undo.done)

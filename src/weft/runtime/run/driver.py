@@ -198,7 +198,7 @@ class CodeDriver:
                 # The caller that started the run did not know the function, so the input was not checked yet.
                 self._finished = True
                 refused = BadValue(misfit.message, code=misfit.code)
-                self.outside.issue(c.FailRun(lifecycle.never_began(failure_of_run(refused), state.run_id)))
+                self.outside.issue(c.FailRun(lifecycle.mark_never_began(failure_of_run(refused), state.run_id)))
                 return False
             # The recorded input was valid when it was recorded, so the function must have changed.
             self._hold(other_parameters(state, misfit))

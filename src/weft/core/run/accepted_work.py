@@ -1,8 +1,8 @@
-"""Asynchronous work: an external service accepts a call and answers later, with a separate command. Pure.
+"""Asynchronous work that an external service accepted and will answer later, with a separate command. Pure.
 
-An accepted task is *parked*: no worker performs it, so it cannot be lost, and a timer ends it if no answer comes. While
-the task is open, a success of any attempt counts, and a failure of the latest attempt. Any other answer is late and has
-no effect.
+An accepted task is *parked*. No worker performs it, so it cannot be lost, and a timer fails it if no answer comes.
+While the task is open, the success of any attempt counts, but only a failure of the latest attempt. Other answers are
+late and have no effect.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def decide_accepted(state: State, report: c.ReportWorkAccepted, now: int) -> Seq
 
 
 def decide_answered(state: State, answer: c.AnswerWork, now: int) -> Sequence[e.AnyEvent]:
-    """Record the answer of a task. A draining task is answered too, because its outcome matters."""
+    """Record the answer to a task. It counts for a draining task too, because an undo depends on the outcome."""
     number = answer.task
     task = state.parked.get(number) or state.tasks.get(number)
     if task is None:
@@ -73,15 +73,15 @@ def evolve_accepted(state: State, event: e.WorkAccepted) -> None:
 
 
 def unpark(state: State, number: int) -> bool:
-    """Move a parked task back to the open tasks, because it ends now. Returns whether it waited for a retry."""
+    """Move a parked task back to the open tasks, because it ends now. Returns whether it was waiting for a retry."""
     state.tasks[number] = state.parked.pop(number)
     if state.timers.pop(number, None) is not None:
         state.gone.append(number)
     return state.accepted.pop(number, None) is None
 
 
-def give_up(state: State, number: int) -> bool:
-    """Drop a parked task. Returns False if it drains instead, because its outcome matters for an undo."""
+def drop_parked(state: State, number: int) -> bool:
+    """Drop a parked task. Returns False if the task drains instead, because an undo depends on its outcome."""
     if tasks.must_end(state.parked[number]):
         state.parked[number].draining = True
         return False
