@@ -20,7 +20,7 @@ import types
 from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Sequence
 from itertools import islice
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from weft.core.ids import HostId, RunUid
 from weft.errors import StoreError, Unavailable, UsageError
@@ -186,6 +186,9 @@ class GroupWriter:
         except Exception as error:  # noqa: BLE001 - after any error the outcome of a commit is unknown
             self._lost(batch, error)
             return
+        except BaseException as error:  # noqa: BLE001 - it must end the writer's task, not the step that reported
+            self._hand_over(batch, _fail(error))
+            return
         else:
             self._hand_over(batch, _resume(commit, waits_for))
             return
@@ -296,6 +299,10 @@ class GroupWriter:
         self._complaints.say("weft: a commit of %d runs failed (%s); they are reloaded", len(batch), error)
         for writer, draft in batch:
             writer.unknown(draft, error, guilty=not passing and len(batch) == 1)
+
+
+async def _fail(error: BaseException) -> NoReturn:
+    raise error
 
 
 @types.coroutine
