@@ -53,8 +53,8 @@ class GoalMachine(Kernel):
     def definition(self, number: int) -> StepDef | None:
         """Return the step that an open task belongs to, or None for an undo."""
         place = self.state.places.get(number)
-        plan = self.style.items.plan
-        return plan.steps[place.step] if place is not None and plan is not None else None
+        shape = self.style.items.shape
+        return shape.plan.steps[place.step] if place is not None and shape is not None else None
 
     def undone(self, number: int) -> StepDef | None:
         """Return the step that an open undo task undoes."""

@@ -81,7 +81,7 @@ class GoalStyle:
         return answers.consequences(self.items, self.program, events, env)
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
-        if self.items.plan is None:
+        if self.items.shape is None:
             return ()
         simple = self.simple
         found = self._follow_simple(simple, env) if simple is not None else None
@@ -288,24 +288,27 @@ class GoalStyle:
         state = self.state
         run = state.steps[event.step]
         outputs = step_outputs(event, run.results[0] if event.takes else e.NULL)
-        given: dict[str, Value] = {}
-        for fact, raw in outputs.items():
-            if fact not in event.unread:
-                value = Value(raw, event.step, event.matched.get(fact, []), event.broken.get(fact, {}))
-                state.facts.setdefault(fact, []).append(value)
-                given[fact] = value
         run.gave = sorted(outputs)
         assert self.items.shape is not None
         if event.step in self.items.shape.goals:
             run.outputs = outputs
         else:
             run.results = {}
-        state.undo.extend(run.undo)
         run.inputs, run.ended = e.NULL, []
+        if flow is None:
+            run.status = "completed"
+            state.facts.update({fact: [Value(raw, event.step)] for fact, raw in outputs.items()})
+            return
+        given: dict[str, Value] = {}
+        for fact, raw in outputs.items():
+            if fact not in event.unread:
+                value = Value(raw, event.step, event.matched.get(fact, []), event.broken.get(fact, {}))
+                state.facts.setdefault(fact, []).append(value)
+                given[fact] = value
+        state.undo.extend(run.undo)
         self._leave(run, event.step, "completed")
-        if flow is not None:
-            flow.step_over(flow.steps[event.step], given)
-            self._close_settled()
+        flow.step_over(flow.steps[event.step], given)
+        self._close_settled()
 
     def _step_failed(self, event: e.StepFailedEvent) -> None:
         node = self._node(event.step)
@@ -340,8 +343,8 @@ class GoalStyle:
     def _leave(self, run: StepRun, step: str, status: Any) -> None:
         run.status = status
         run.undo, run.due = [], []
-        if self.items.counted is not None:
-            self.items.counted.judged.pop(step, None)
+        assert self.items.counted is not None
+        self.items.counted.judged.pop(step, None)
         self._bound.pop(step, None)
 
     def _deadline_set(self, event: e.DeadlineSet) -> None:
