@@ -70,6 +70,17 @@ async def main():
 if __name__ == "__main__":
     asyncio.run(main())
 """
+LEAVE = """
+async def main():
+    async with app:
+        await app.start(order(), id="o-1")
+        while not os.path.exists("leave"):
+            await asyncio.sleep(0.01)
+        asyncio.get_running_loop().call_later(0.05, lambda: print("draining", flush=True))
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
 GUEST = 'if __name__ == "__main__":\n    app.run(guest(), id="g-1")\n'
 STUCK = 'if __name__ == "__main__":\n    app.run(stuck(), id="s-1")\n'
 
@@ -125,6 +136,19 @@ def test_a_block_that_hosts_the_app_drains_on_sigterm(tmp_path: Path) -> None:
     with start(tmp_path, HOST) as again:
         printed, said = again.communicate(timeout=60)
     assert (again.returncode, printed) == (0, "charged and shipped\n"), said
+
+
+def test_sigterm_while_the_block_is_already_left_lets_it_drain(tmp_path: Path) -> None:
+    with start(tmp_path, LEAVE) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "charging\n"
+        (tmp_path / "leave").touch()
+        assert program.stdout.readline() == "draining\n"
+        program.send_signal(signal.SIGTERM)
+        (tmp_path / "go").touch()
+        _, said = program.communicate(timeout=60)
+    assert program.returncode == 143, said
+    assert "Traceback" not in said
 
 
 def test_a_real_ctrl_c_in_the_middle_of_a_step_stops_the_host(tmp_path: Path) -> None:

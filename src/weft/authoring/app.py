@@ -190,6 +190,7 @@ class App(Registrar):
         if self._hosted or self._service is None:
             return
         service, self._service = self._service, None
+        self._signals.drain()
         try:
             await self._host.aclose()
         finally:

@@ -20,6 +20,7 @@ class HostSignals:
 
     def __init__(self) -> None:
         self.terminated = False
+        self._draining = False
         self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._interrupted_before: Any = None
@@ -27,6 +28,7 @@ class HostSignals:
     def listen(self) -> None:
         """Cancel the current task on the first SIGTERM, so that it leaves ``async with app``, which drains the host."""
         forget_interrupt()
+        self._draining = False
         if threading.current_thread() is not threading.main_thread():
             return
         self._task = asyncio.current_task()
@@ -41,6 +43,10 @@ class HostSignals:
             self._interrupted_before = before
             signal.signal(signal.SIGINT, self._interrupt)
 
+    def drain(self) -> None:
+        """Only note SIGTERM from now on: the host is leaving ``async with app`` already."""
+        self._draining = not self.terminated
+
     def close(self) -> None:
         """Restore the signal handlers."""
         if self._loop is not None:
@@ -51,8 +57,9 @@ class HostSignals:
         self._interrupted_before = None
 
     def has_ended(self, error: BaseException | None) -> bool:
-        """Return whether SIGTERM ended the hosting task."""
-        return self.terminated and isinstance(error, asyncio.CancelledError)
+        """Return whether SIGTERM ended the hosting task, or came while the host drained after the task was done."""
+        expected = error is None if self._draining else isinstance(error, asyncio.CancelledError)
+        return self.terminated and expected
 
     def _interrupt(self, number: int, frame: FrameType | None) -> None:
         note_interrupt()
@@ -62,4 +69,5 @@ class HostSignals:
         if self.terminated or self._task is None or self._task.done():
             raise SystemExit(TERMINATED)  # the second signal: exit at once
         self.terminated = True
-        self._task.cancel()
+        if not self._draining:
+            self._task.cancel()
