@@ -9,7 +9,7 @@ import pytest
 from weft.cli.arguments import given, pairs, unread
 from weft.cli.questions import form_of
 from weft.errors import UsageError
-from weft.runtime.words import by_schema, by_signature, fitting, plain
+from weft.runtime.typed_words import parse_by_codec, parse_word, reader_for_schema, reader_for_signature
 from weft.steps.codec import Codec
 from weft.steps.signature import Signature
 
@@ -38,7 +38,7 @@ from weft.steps.signature import Signature
     ],
 )
 def test_a_word_is_read_as_its_parameter_wants_it(type_: Any, text: str, expected: object) -> None:
-    read = fitting(text, Codec.of(type_))
+    read = parse_by_codec(text, Codec.of(type_))
 
     assert read == expected
     assert type(read) is type(expected)
@@ -49,11 +49,11 @@ def test_a_word_is_read_as_its_parameter_wants_it(type_: Any, text: str, expecte
     [("17", 17), ("[1]", [1]), ("o-1", "o-1"), ("", ""), ("{broken", "{broken"), ("\udc80", "\udc80")],
 )
 def test_without_a_type_json_is_json_and_the_rest_is_text(text: str, expected: object) -> None:
-    assert plain(text) == expected
+    assert parse_word(text) == expected
 
 
 def test_a_reference_in_a_schema_is_followed() -> None:
-    read = by_schema(
+    read = reader_for_schema(
         {
             "properties": {"n": {"$ref": "#/$defs/Count"}, "sku": {"type": "string"}},
             "$defs": {"Count": {"type": "integer"}},
@@ -81,7 +81,7 @@ def test_what_is_typed_goes_over_what_the_file_says(tmp_path: Path) -> None:
 
     def order(order_id: str, n: int) -> None: ...
 
-    assert given(["n=4"], str(source), by_signature(Signature.of(order))) == {"order_id": "o-1", "n": 4}
+    assert given(["n=4"], str(source), reader_for_signature(Signature.of(order))) == {"order_id": "o-1", "n": 4}
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def test_a_graph_is_run_like_any_workflow(sorting: Weft) -> None:
     assert sorting("run", "sorting.py", "sorting", "n=2", "--json").json() == {"n": 2}
     refused = sorting("run", "sorting.py", "sorting", "n=two")
     assert refused.code != 0
-    assert "The input of sorting does not fit" in refused.err
+    assert "The input of sorting is not valid" in refused.err
 
 
 def test_a_run_is_drawn_with_what_it_has_done(sorting: Weft) -> None:

@@ -16,7 +16,7 @@ from weft.core.goal.planner import make_plan
 from weft.errors import BadPlan, Refused, RunFailed
 from weft.goals import load_steps
 from weft.runtime.goal_language import GOAL_LANGUAGES
-from weft.runtime.webhooks import Arrived, take_webhook
+from weft.runtime.webhooks import ReceivedWebhook, deliver_webhook
 from weft.steps.http.failures import AnsweredLater
 from weft.steps.http.webhooks import Receipt, Webhooks
 from weft.testing import World
@@ -384,8 +384,8 @@ def webhook(world: World, run: SimRun[Any], body: bytes, *, uid: str = "", key: 
     task = next(event.seq for event in content.runs[own].events if b'"kind":"task_scheduled"' in event.body)
     token = HOOKS.token(Receipt(run.id, uid or own, task, "render", 1))
     signature = sign_body(key or HOOKS.key(token), body, now_s=world.now_ms // 1000 - age_s)
-    arrived = Arrived(token=token, body=body, signature=signature)
-    return world.perform(lambda: take_webhook(world.app.service, HOOKS, arrived))
+    arrived = ReceivedWebhook(token=token, body=body, signature=signature)
+    return world.perform(lambda: deliver_webhook(world.app.service, HOOKS, arrived))
 
 
 def test_a_webhook_completes_the_work_that_it_is_for() -> None:

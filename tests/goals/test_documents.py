@@ -306,7 +306,7 @@ steps:
         (8, "steps.price.needs.n.each"): "each needs an array, and n is number.",
         (9, "steps.price.gives.total.type"): 'there is no type "numbr". Did you mean "number"?',
         (9, "steps.price.gives.order_id"): "order_id is both needed and given. Give it another name.",
-        (10, "steps.price.when"): "the cel does not compile: nothing is called contry",
+        (10, "steps.price.when"): "the cel does not compile: the name contry is unknown",
         (11, "steps.price.retry.attempts"): "must be a whole number from 1, not 0.",
         (12, "steps.price.width"): "must be a whole number from 1, not 0.",
         (

@@ -11,7 +11,7 @@ from weft.core.goal.planner import make_plan
 from weft.core.ids import Millis, RunId
 from weft.errors import RunFailed
 from weft.ports.memos import Memo
-from weft.runtime.memo_lookup import memo_key, reusable
+from weft.runtime.memo_lookup import find_reusable, memo_key
 from weft.stores.memory import MemoryStore
 from weft.testing import World
 
@@ -178,9 +178,9 @@ def test_a_preview_knows_what_would_be_reused_where_all_inputs_are_given() -> No
     memo = Memo(key=key, output=b"{}", run=RunId("first"), at=Millis(1))
 
     async def scenario() -> tuple[dict[str, Memo], dict[str, Memo]]:
-        before = await reusable(plan, {"order_id": "o-1"}, memos, now=Millis(2))
+        before = await find_reusable(plan, {"order_id": "o-1"}, memos, now=Millis(2))
         await memos.put(memo)
-        return before, await reusable(plan, {"order_id": "o-1"}, memos, now=Millis(2))
+        return before, await find_reusable(plan, {"order_id": "o-1"}, memos, now=Millis(2))
 
     assert asyncio.run(scenario()) == ({}, {"price": memo})
 

@@ -14,7 +14,7 @@ from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
-from weft.runtime.turns import TAKEN_UP_AT_ONCE
+from weft.runtime.turns import LOADS_AT_ONCE
 from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
 
@@ -121,7 +121,7 @@ def test_the_children_of_one_run_leave_room_for_others() -> None:
         count = 10 * RESIDENT_MAX
         parent = await app.start("family", {"count": count}, id="family")
         while len(begun) < count:
-            assert len(host.runs.actors) <= RESIDENT_MAX + TAKEN_UP_AT_ONCE
+            assert len(host.runs.actors) <= RESIDENT_MAX + LOADS_AT_ONCE
             await asyncio.sleep(0)
         for n in range(count):
             await app.get(f"c{n}").send("go", "now")

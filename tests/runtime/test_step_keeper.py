@@ -12,7 +12,7 @@ from weft.core.goal.definitions import HttpWay, Script, ScriptWay, StepDef, Step
 from weft.goals import load_steps
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
-from weft.runtime.step_keeper import can_be_checked, compiled
+from weft.runtime.step_keeper import can_be_checked, check_scripts
 
 
 def test_only_scripts_and_addresses_can_be_looked_at() -> None:
@@ -24,9 +24,9 @@ def test_only_scripts_and_addresses_can_be_looked_at() -> None:
 
 
 def test_a_script_that_compiles_is_healthy_and_one_that_does_not_says_why() -> None:
-    assert compiled(StepDef(id="a", way=ScriptWay(Script("return 1", "lua")))) == Checkup("healthy")
+    assert check_scripts(StepDef(id="a", way=ScriptWay(Script("return 1", "lua")))) == Checkup("healthy")
 
-    broken = compiled(StepDef(id="a", way=StepWay("a"), when=Script("(+ 1", "ale")))
+    broken = check_scripts(StepDef(id="a", way=StepWay("a"), when=Script("(+ 1", "ale")))
     assert broken.status == "unhealthy"
     assert broken.error.startswith("when: ")
 
@@ -51,10 +51,10 @@ def test_a_host_asks_the_servers_of_steps_and_notes_only_what_changes(tmp_path: 
             async with app:
                 steps = app.service.steps
                 assert steps is not None
-                await steps.look(app.registered.planned()[:1])
-                await steps.look(app.registered.planned()[:1])
+                await steps.check_all(app.registered.planned()[:1])
+                await steps.check_all(app.registered.planned()[:1])
                 state["status"] = 503
-                await steps.look([step for step in app.registered.planned() if can_be_checked(step)])
+                await steps.check_all([step for step in app.registered.planned() if can_be_checked(step)])
                 catalogue = StoredCatalogue(app.service.store.definitions, app.service.clock)
                 health = (await catalogue.catalogue()).health
                 assert health["count"].status == "unhealthy"
@@ -133,7 +133,7 @@ def test_what_runs_others_is_as_healthy_as_they_are(tmp_path: Any, monkeypatch: 
                 assert steps is not None
                 for well in (True, False):
                     state["status"] = 200 if well else 503
-                    await steps.look([step for step in app.registered.planned() if can_be_checked(step)])
+                    await steps.check_all([step for step in app.registered.planned() if can_be_checked(step)])
                     health = (await steps.stored.catalogue()).health
                     expected = "healthy" if well else "unhealthy"
                     for step in ("count", "inner", "outer", "drawn"):

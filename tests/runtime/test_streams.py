@@ -184,7 +184,7 @@ async def bad_chunk(ctx: weft.Context) -> None:
 def test_code_on_the_loop_that_never_lets_go_is_refused_before_memory_is_full() -> None:
     result, _ = played(flooding())
 
-    assert "grows faster than the store can keep it" in result
+    assert "grows faster than the store can write it" in result
 
 
 def test_a_workflow_that_is_read_back_writes_nothing_twice(tmp_path: Path) -> None:

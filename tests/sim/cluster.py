@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from tests.sim.full import FullStore
-from tests.sim.hosts import HOUR, Complaints, Machine, SimHost
+from tests.sim.hosts import HOUR, Machine, SimHost, ThrottledLog
 from tests.sim.ledger import Ledger, ObservedLog
 from tests.sim.swarm import Swarm, draw
 from tests.sim.workflows import CODE, Cast
@@ -121,16 +121,16 @@ class Cluster:
     def play(self) -> None:
         """Chaos for as long as somebody wants something, then healing, then up to an hour for every run to end."""
         log = logging.getLogger("weft")
-        complaints = Complaints(self.ledger)
+        throttled_log = ThrottledLog(self.ledger)
         level, before = log.level, set_hook(self._boundary)
         log.setLevel(logging.ERROR)
-        log.addHandler(complaints)
+        log.addHandler(throttled_log)
         try:
             self._drive(self.loop.create_task(self._play()))
         finally:
             set_hook(before)
             log.setLevel(level)
-            log.removeHandler(complaints)
+            log.removeHandler(throttled_log)
 
     def _drive(self, task: asyncio.Task[None]) -> None:
         while not task.done():

@@ -152,7 +152,7 @@ class PartOfApp(AppCatalogue):
         return [name for name in super().steps() if name not in self._lacks]
 
 
-class Complaints(logging.Handler):
+class ThrottledLog(logging.Handler):
     """What the engine itself calls an error is one."""
 
     def __init__(self, ledger: Ledger) -> None:

@@ -29,10 +29,10 @@ from weft.core.ids import RunId
 from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UsageError, WeftError
 from weft.extras import require
 from weft.ports.store import RunQuery, Store
-from weft.runtime.about import this_process
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.garbage import calm
+from weft.runtime.gc_thresholds import raise_gc_thresholds
 from weft.runtime.host import Host, Surroundings
+from weft.runtime.host_description import describe_process
 from weft.runtime.orders import StartOrder
 from weft.runtime.service import RunService, StartResult
 from weft.runtime.settings import Settings
@@ -155,7 +155,7 @@ class App(Registrar):
 
     async def _open(self, store: Store) -> None:
         await store.open()
-        self._restore_gc = calm()
+        self._restore_gc = raise_gc_thresholds()
         self._executor = PoolExecutor()
         depth, runs = self._limits
         settings = Settings(
@@ -172,7 +172,7 @@ class App(Registrar):
             ids=TimeIds(),
             executor=self._executor,
             settings=settings,
-            about=this_process(catalogue.programs(), catalogue.queues() or self.registered.queue_names()),
+            about=describe_process(catalogue.programs(), catalogue.queues() or self.registered.queue_names()),
             # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )

@@ -19,7 +19,7 @@ from weft.core.run.state import Held, State
 from weft.errors import Diverged, ForeignAwait, WeftError
 from weft.observe.sentences import hold_hint
 from weft.ports.store import RunRow
-from weft.runtime.finished import ago
+from weft.runtime.finished_error import format_ago
 from weft.runtime.service import RunService
 
 _UNNAMED = "You gave it no id, so running this again starts a new run beside it. Pass id= to app.run."
@@ -43,7 +43,7 @@ class Notices:
             return
         row = await service.row(RunId(run_id))
         if row.ended_at is not None:
-            when = ago(service.clock.now_ms() - row.ended_at)
+            when = format_ago(service.clock.now_ms() - row.ended_at)
             self.say(f"{run_id} {row.status} {when}; this is its recorded result. New run: another id.")
             return
         if row.status == "held" and not await service.store.log.inbox(row.uid):

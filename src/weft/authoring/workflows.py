@@ -14,7 +14,7 @@ from weft.errors import LimitExceeded, RunCancelled, RunFailed
 from weft.runtime.orders import check_run_id
 from weft.runtime.run.driver import CodeDriver, CodeScope, current_scope
 from weft.runtime.service import RunService
-from weft.runtime.words import by_signature
+from weft.runtime.typed_words import reader_for_signature
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
 from weft.steps.signature import Signature
@@ -88,7 +88,7 @@ class WorkflowProgram:
 
     def read(self, name: str, text: str) -> Any:
         """Parse an argument that was given as text, for example on the command line."""
-        return by_signature(self._workflow.signature)(name, text)
+        return reader_for_signature(self._workflow.signature)(name, text)
 
     def check(self, given: Mapping[str, Any] | bytes) -> bytes:
         return given if isinstance(given, bytes) else self._workflow.given(given)

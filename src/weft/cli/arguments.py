@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.errors import UsageError
-from weft.runtime.words import Read
+from weft.runtime.typed_words import Read
 
 
 def pairs(words: Sequence[str]) -> dict[str, str]:

@@ -18,7 +18,7 @@ from weft.core.goal.plan_text import way_text
 from weft.goals import load_steps
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
-from weft.runtime.step_keeper import can_be_checked, compiled
+from weft.runtime.step_keeper import can_be_checked, check_scripts
 
 HEALTH_STYLES = {"healthy": "green", "unhealthy": "red", "unknown": "dim"}
 WORDS = {StepRegistered: "registered", StepUpdated: "updated", StepUnregistered: "unregistered"}
@@ -44,7 +44,7 @@ def _health(step: StepDef, known: dict[str, Checkup]) -> Checkup:
     found = known.get(step.id)
     if found is not None:
         return found
-    return compiled(step) if can_be_checked(step) and any(True for _ in step.scripts()) else Checkup()
+    return check_scripts(step) if can_be_checked(step) and any(True for _ in step.scripts()) else Checkup()
 
 
 def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[str, str], known: KnownSteps) -> None:

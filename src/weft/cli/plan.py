@@ -20,10 +20,10 @@ from weft.errors import UnknownStep, UsageError
 from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
-from weft.runtime.memo_lookup import reusable
-from weft.runtime.programs import graph_definition, keep_definition
+from weft.runtime.memo_lookup import find_reusable
+from weft.runtime.programs import graph_definition, store_definition
 from weft.runtime.service import RunService
-from weft.runtime.words import plain
+from weft.runtime.typed_words import parse_word
 
 WITHOUT_APP = "Steps of an app are known only with it: --app FILE"
 
@@ -70,7 +70,7 @@ def given_facts(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
             raise UsageError(f"{word!r} names no fact.", hint="--given order_id=o-1, or --given order_id")
         names[name] = None
         if equals:
-            values[name] = plain(text)
+            values[name] = parse_word(text)
     return list(names), values
 
 
@@ -95,7 +95,7 @@ async def print_plan(
             return 0
         reuse: dict[str, Memo] = {}
         if known.service is not None:
-            reuse = await reusable(plan.plan, values, known.service.store.memos, now=known.service.clock.now_ms())
+            reuse = await find_reusable(plan.plan, values, known.service.store.memos, now=known.service.clock.now_ms())
         if shown.svg or shown.mermaid:
             picture = picture_of_plan(plan.plan)
             print(render_svg(picture) if shown.svg else render_mermaid(picture))
@@ -149,5 +149,5 @@ async def _freeze(plan: Plan, name: str, known: KnownSteps) -> None:
         raise UsageError(f"{known.address} keeps nothing, so no graph can be stored there.", hint="Name a store: --url")
     loaded = plan.freeze(name).load()
     definition = graph_definition(loaded.graph, loaded.source, now=known.service.clock.now_ms())
-    await keep_definition(known.service.store.definitions, definition)
+    await store_definition(known.service.store.definitions, definition)
     say(f"{name} is stored as a graph, version {definition.version}: {pluralize(len(loaded.graph.nodes), 'node')}")

@@ -21,7 +21,7 @@ from weft.observe.runs import split_place
 from weft.ports.store import RunRow
 from weft.runtime.schemas import check_schema
 from weft.runtime.service import RunService
-from weft.runtime.words import plain
+from weft.runtime.typed_words import parse_word
 
 
 class Given(msgspec.Struct, frozen=True):
@@ -186,7 +186,7 @@ def _field(key: str, text: str, schema: dict[str, Any]) -> Any:
     field = whole.get("properties", {}).get(key)
     if isinstance(field, dict) and check_schema({**field, "$defs": definitions}, msgspec.json.encode(text)) is None:
         return text
-    return plain(text)
+    return parse_word(text)
 
 
 def _now() -> int:

@@ -34,7 +34,7 @@ from weft.observe.goal_views import goal_outputs
 from weft.runtime.orders import StartOrder
 from weft.runtime.programs import read_graph
 from weft.runtime.service import RunService
-from weft.runtime.words import Read, by_schema, by_signature, by_type
+from weft.runtime.typed_words import Read, reader_for_schema, reader_for_signature, reader_for_type
 
 
 class RunRequest(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ def run_here(wish: RunRequest, *, url: str | None, json: bool) -> None:
     if url is not None:
         loaded.app.url = url
     found = workflow_of(loaded, workflow)
-    arguments = given(words, wish.source, _reading(found, loaded.app))
+    arguments = given(words, wish.source, _parse(found, loaded.app))
     loaded.app.notices = LiveNotices
     result = loaded.app.run(found, arguments, id=wish.id)
     raw = found.result.encode(result, what=f"{workflow} returned")
@@ -89,7 +89,7 @@ async def start_elsewhere(
     """Put a new run into the store. With an app its arguments are checked here, else where it runs."""
     target = app or project_settings().get("app")
     loaded = load_app(target, "weft start") if target else None
-    read = _reading(loaded.workflow(workflow), loaded.app) if loaded is not None else unread
+    read = _parse(loaded.workflow(workflow), loaded.app) if loaded is not None else unread
     arguments = given(words, source, read)
     attributes = {STARTED_BY: name} if (name := login()) else {}
     order = StartOrder(
@@ -149,14 +149,14 @@ async def _stored_graph(url: str, name: str) -> dict[str, Any] | None:
     return dict(read_graph(versions[-1]).source) if versions else None
 
 
-def _reading(found: Runnable[Any], app: App) -> Read:
+def _parse(found: Runnable[Any], app: App) -> Read:
     """Return how words become arguments, as the workflow declares them."""
     if isinstance(found, Workflow):
-        return by_signature(found.signature)
+        return reader_for_signature(found.signature)
     if isinstance(found, Graph):
-        return by_schema(found.loaded.graph.input)
+        return reader_for_schema(found.loaded.graph.input)
     return _reading_facts(app)
 
 
 def _reading_facts(app: App) -> Read:
-    return lambda fact, text: by_type(app.registered.planner.fact_type(fact))(text)
+    return lambda fact, text: reader_for_type(app.registered.planner.fact_type(fact))(text)

@@ -18,8 +18,8 @@ from weft.core.ids import RunId
 from weft.observe.sentences import force_hint
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
+from weft.runtime.typed_words import parse_word
 from weft.runtime.unreadable import NOT_UNDONE
-from weft.runtime.words import plain
 from weft.steps.codec import Codec
 
 PATIENCE_SECONDS = 0.6
@@ -35,7 +35,7 @@ def reached(service: RunService, row: RunRow) -> Handle[Any]:
 async def send_message(run: str, name: str, body: str, *, key: str | None, url: str | None, app: str | None) -> None:
     """Deliver a message; ``-`` reads its body from stdin."""
     async with found(run, url, app) as (service, row):
-        content = plain(sys.stdin.read() if body == "-" else body)
+        content = parse_word(sys.stdin.read() if body == "-" else body)
         await reached(service, row).send(name, content, key=key)
         await report(service, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
 

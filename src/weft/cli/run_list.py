@@ -18,7 +18,7 @@ from weft.observe.run_hosts import living_hosts
 from weft.observe.sentences import missing_sentence, wait_sentence
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
-from weft.runtime.words import plain
+from weft.runtime.typed_words import parse_word
 from weft.stores import shown_url
 
 STATUSES = (*OPEN_STATUSES, *OVER_STATUSES)
@@ -48,7 +48,7 @@ class RunFilter(msgspec.Struct, frozen=True):
             workflow=self.workflow,
             status=self.status,
             since=_moment(self.since, now) if self.since is not None else None,
-            where={key: plain(text) for key, text in pairs(self.where).items()},
+            where={key: parse_word(text) for key, text in pairs(self.where).items()},
             limit=self.limit,
             after=self.cursor,
         )

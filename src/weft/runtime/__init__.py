@@ -1,1 +1,1 @@
-"""The imperative shell: loads runs, decides, appends, and applies effects after the commit."""
+"""The runtime: loads runs, decides, appends, and applies effects after the commit."""

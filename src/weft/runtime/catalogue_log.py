@@ -1,4 +1,4 @@
-"""The catalogue of a store: steps that were registered by file or by API, for every host of the store.
+"""The catalogue of a store, with the steps that were registered by file or by API, for every host of the store.
 
 The catalogue is event-sourced like a run: a list of appends, numbered from 1 without gaps, each with the events that
 one command caused. An append is stored as a definition (``weft.catalogue``, version = its number). Two writers of the
@@ -44,7 +44,7 @@ _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[list[AnyCatalogueEvent]] = msgspec.json.Decoder(list[AnyCatalogueEvent])
 
 
-class Happened(msgspec.Struct, frozen=True):
+class CatalogueRecord(msgspec.Struct, frozen=True):
     """An event in the catalogue, and when it was written."""
 
     number: int
@@ -83,13 +83,13 @@ class StoredCatalogue:
         before = self._appends
         if not before:
             # Read everything at once; appends that are written meanwhile are read one by one.
-            for found in sorted(await self._definitions.versions(CATALOGUE), key=lambda one: int(one.version)):
-                self._take(found)
+            for append in sorted(await self._definitions.versions(CATALOGUE), key=lambda one: int(one.version)):
+                self._take(append)
         while True:
-            found_next = await self._definitions.get(CATALOGUE, str(self._appends + 1))
-            if found_next is None:
+            next_append = await self._definitions.get(CATALOGUE, str(self._appends + 1))
+            if next_append is None:
                 return self._appends > before
-            self._take(found_next)
+            self._take(next_append)
 
     def _take(self, append: Definition) -> None:
         if int(append.version) != self._appends + 1:  # another call has read it meanwhile
@@ -160,13 +160,13 @@ class StoredCatalogue:
                 continue
             await self.refresh()
             return events
-        raise Conflict("The catalogue changed again and again while this was decided.", hint="Try again.")
+        raise Conflict("The catalogue kept changing while this change was decided.", hint="Try again.")
 
-    async def history(self) -> list[Happened]:
+    async def history(self) -> list[CatalogueRecord]:
         """Return all events in the catalogue, in order."""
         appends = sorted(await self._definitions.versions(CATALOGUE), key=lambda one: int(one.version))
         return [
-            Happened(int(append.version), datetime.fromtimestamp(append.created_at / 1000, UTC), event)
+            CatalogueRecord(int(append.version), datetime.fromtimestamp(append.created_at / 1000, UTC), event)
             for append in appends
             for event in _events(append)
         ]
@@ -206,8 +206,8 @@ def _merge_one(planner: Catalogue, step: StepDef, adopted: dict[str, StepDef], *
     if step.id in planner and step.id not in adopted:
         if planner.step(step.id) != step:
             yield NameTaken(
-                f"step {step.id} is registered in the store with another definition than this app has.",
-                hint=f"Rename one, or: weft steps unregister {step.id}",
+                f"step {step.id} is registered in the store with a different definition than in this app.",
+                hint=f"Rename one of them, or run: weft steps unregister {step.id}",
             )
         return
     try:

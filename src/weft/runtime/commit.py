@@ -27,8 +27,8 @@ from weft.errors import StoreError, Unavailable, UsageError
 from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, NewRun, Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
-from weft.runtime.complaints import Complaints
 from weft.runtime.run.draft import Draft
+from weft.runtime.throttled_log import ThrottledLog
 from weft.runtime.turns import SHARE_SECONDS
 
 log = logging.getLogger("weft")
@@ -96,7 +96,7 @@ class GroupWriter:
         blobs: Blobs,
         host: HostId,
         failed: Failed = lambda *_: None,
-        complaints: Complaints | None = None,
+        throttled_log: ThrottledLog | None = None,
         *,
         in_place: bool = True,
     ) -> None:
@@ -115,7 +115,7 @@ class GroupWriter:
         self._loop = BackgroundLoop("committing", self._run, failed)
         self.measured: Measured | None = None
         """Called after every commit with its contents and its duration in seconds."""
-        self._complaints = complaints or Complaints()
+        self._throttled_log = throttled_log or ThrottledLog()
         self.answered_at = 0.0
         """When a commit last succeeded, by the loop's clock."""
         self._now: Callable[[], float] = time.monotonic
@@ -296,7 +296,7 @@ class GroupWriter:
             self._failures = min(self._failures + 1, FAILURES_COUNTED)
             failure = error if isinstance(error, StoreError) else Unavailable(f"A commit failed: {error}.")
             self._failed = (failure, asyncio.get_running_loop().time())
-        self._complaints.say("weft: a commit of %d runs failed (%s); they are reloaded", len(batch), error)
+        self._throttled_log.warn("weft: a commit of %d runs failed (%s); they are reloaded", len(batch), error)
         for writer, draft in batch:
             writer.unknown(draft, error, guilty=not passing and len(batch) == 1)
 

@@ -33,7 +33,7 @@ class CommitFeed:
         return lambda: self._observers.remove(observer)
 
     @contextmanager
-    def of(self, uid: RunUid) -> Iterator[asyncio.Event]:
+    def changes_of(self, uid: RunUid) -> Iterator[asyncio.Event]:
         """Yield an event that is set at every commit of this run."""
         changed = asyncio.Event()
         self._waiting.setdefault(uid, []).append(changed)

@@ -44,7 +44,9 @@ class CommandDelivery:
     async def tell(self, actor: Actor, posted: PendingCommand) -> None:
         """Give a command to a run in memory. Returns when its decision is durable. Raises the refusal."""
         if len(actor.mailbox) >= self._mailbox_max:
-            raise LimitExceeded(f"{actor.id} has {len(actor.mailbox)} commands waiting.", hint="Send more slowly.")
+            raise LimitExceeded(
+                f"{actor.id} has {len(actor.mailbox)} commands waiting, which is the limit.", hint="Send more slowly."
+            )
         await posted.decide_with(actor.post)
 
     async def deliver(self, uid: RunUid, posted: PendingCommand) -> None:

@@ -25,7 +25,7 @@ from weft.runtime.worker.flight import Flight, Report
 from weft.runtime.worker.step_worker import StepWorker
 from weft.steps.base import StepBody
 
-LATER_MS = 100
+RETRY_MS = 100
 INLINE_RETRY_MS = 1000
 """How long to wait for the code that defines the body of an inline step."""
 
@@ -100,7 +100,7 @@ class Dispatcher:
             planned = planned_step(actor.machine, effect.task)
             if own is None or planned is not None or effect.takes is not None:
                 body = self._built_in.body_of(actor.machine, effect, own, planned)
-            if planned is not None and self._memos.looks(actor, effect, planned, self.dispatch):
+            if planned is not None and self._memos.start_lookup(actor, effect, planned, self.dispatch):
                 return  # dispatched later if there is no earlier result
             known = own is not None
             if body is None or (known and shared.needs_rows(effect.policy.queue)):
@@ -119,7 +119,7 @@ class Dispatcher:
         self._trees.closed(state)
         self._runs.on_ended(actor.uid, Ending(state.status, bytes(state.output), state.failure, state.cancelled or ""))
 
-    # --- what comes of effects ------------------------------------------------------------------------------------
+    # --- results of effects ---------------------------------------------------------------------------------------
 
     def on_due(self, uid: RunUid, entry: EntryId) -> None:
         """Handle a task or timer that is due."""
@@ -129,7 +129,7 @@ class Dispatcher:
         state = actor.machine.state
         if not actor.ready or (entry in state.tasks and not actor.is_committed()):
             # No task is dispatched before the decision to do so is durable.
-            self._timers.arm(uid, entry, self._clock.now_ms() + LATER_MS)
+            self._timers.arm(uid, entry, self._clock.now_ms() + RETRY_MS)
             return
         if entry in state.tasks:
             if state.status != "paused":

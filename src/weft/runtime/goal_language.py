@@ -1,4 +1,4 @@
-"""The languages of goals: evaluates and checks predicates, matches and mappings in CEL, jpath, Lua and Ale.
+"""Evaluate and check the predicates, matches and mappings of goals, in CEL, jpath, Lua and Ale.
 
 CEL and jpath are evaluated inside a decision. Lua and Ale are evaluated outside of it, in a thread.
 """
@@ -74,7 +74,7 @@ class GoalLanguages:
         except WeftError as error:
             return str(error)
         unknown = sorted(used - set(names))
-        return f"nothing is called {unknown[0]}" if unknown else None
+        return f"the name {unknown[0]} is unknown" if unknown else None
 
     def schema(self, schema: dict[str, Any]) -> str | None:
         """Return why this is not a JSON Schema, or None if it is."""
@@ -85,7 +85,7 @@ class GoalLanguages:
         return None
 
     def fits(self, schema: dict[str, Any], raw: bytes) -> str | None:
-        """Return why a value does not fit the schema, or None if it does."""
+        """Return why a value does not match the schema, or None if it does."""
         return check_schema(schema, raw)
 
 

@@ -24,7 +24,6 @@ from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import TURNS_MAX, GroupWriter, RunQueue
 from weft.runtime.commit_feed import CommitFeed
-from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.ends import EndsDuty
 from weft.runtime.duties.heartbeat import Heartbeat
@@ -56,9 +55,10 @@ from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
 from weft.runtime.step_keeper import StepKeeper
 from weft.runtime.streams import StreamWriter
+from weft.runtime.throttled_log import ThrottledLog
 from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
-from weft.runtime.turns import Newborn, Turns
+from weft.runtime.turns import NewChildren, Turns
 from weft.runtime.values import OpenedValues, ValueStore, blob_cache
 from weft.runtime.worker.flight import Flight, Report
 from weft.runtime.worker.step_worker import StepWorker
@@ -100,8 +100,8 @@ class Host:
         self.id = HostId(given.ids.new())
         self.runs = RunTable(given.store.directory, given.settings.resident_max, self._on_removed)
         self.status = HostStatus(given.on_failure)
-        self.complaints = Complaints()
-        self.retry_until_available = StoreRetries(self.status, self.complaints).retry_until_available
+        throttled = self.throttled_log = ThrottledLog()
+        self.retry_until_available = StoreRetries(self.status, throttled).retry_until_available
         self.background = BackgroundTasks(self.status, self.runs.is_current)
         blobs = given.store.blobs
         self.values = ValueStore(
@@ -111,7 +111,7 @@ class Host:
         )
         self.opened = OpenedValues(given.settings.recent_bytes)
         short = given.settings.short_path
-        self.committer = GroupWriter(given.store.log, blobs, self.id, self.status.fail, self.complaints, in_place=short)
+        self.committer = GroupWriter(given.store.log, blobs, self.id, self.status.fail, throttled, in_place=short)
         self.queue = RunQueue(self.committer, TURNS_MAX if short else 1, in_place=short)
         self.streams = StreamWriter(given.store.streams, self.background, self.retry_until_available)
         self.timers = Timers(self.clock, self._on_due, look_seconds=given.settings.look_seconds)
@@ -142,7 +142,7 @@ class Host:
             self.runs, given.store.directory, self.background, self.retry_until_available, given.settings
         )
         self.turns = Turns(self.clock, self.background)
-        self.newborn = self._newborn()
+        self.new_children = self._new_children()
         self._new_machine = Machines(catalogue.program).new
         self._about = given.about
         self.commits = CommitFeed()
@@ -250,10 +250,10 @@ class Host:
             delivery=self.delivery,
             background=self.background,
             wakeups=self.wakeups,
-            complaints=self.complaints,
+            throttled_log=self.throttled_log,
             faults=self.faults,
             retry=self.retry_until_available,
-            adopt=self.newborn.adopt,
+            adopt=self.new_children.adopt,
             begin=lambda start, uid: self.starter.begin(start, uid),  # noqa: PLW0108 - it is built later
             trouble=self.committer.trouble,
         )
@@ -269,7 +269,7 @@ class Host:
             status=self.status,
             shared=self.shared,
             turns=self.turns,
-            newborn=self.newborn,
+            new_children=self.new_children,
             background=self.background,
             retry=self.retry_until_available,
             reload=self.reloader.reload,
@@ -315,13 +315,13 @@ class Host:
             catalogue=self.catalogue,
             clock=self.clock,
             turns=self.turns,
-            newborn=self.newborn,
+            new_children=self.new_children,
             claims=self.claims,
             loader=self.loader,
         )
 
-    def _newborn(self) -> Newborn:
-        return Newborn(
+    def _new_children(self) -> NewChildren:
+        return NewChildren(
             self.id,
             self.runs,
             self.status,
@@ -362,7 +362,7 @@ class Host:
             self.clock,
             self.wakeups,
             idle_seconds=self.settings.idle_seconds,
-            wanted=lambda: self.claims.backlog + len(self.newborn.waiting),
+            wanted=lambda: self.claims.backlog + len(self.new_children.waiting),
         )
         parts = Parts(
             mail=self.mail_duty,
@@ -384,7 +384,7 @@ class Host:
             look=self.mail_duty.look,
             pause=self._pause,
             monotonic=self.clock.monotonic,
-            complaints=self.complaints,
+            throttled_log=self.throttled_log,
             failed=self.status.fail,
         )
 
@@ -415,9 +415,9 @@ class Host:
             apply_effect=self.effects.apply_effect,
             dispatch=self.effects.dispatch,
             arm_again=self.effects.arm_again,
-            remember=self.memos.committed,
+            remember=self.memos.on_committed,
             post_local=self.delivery.post_local,
-            adopt=self.newborn.adopt,
+            adopt=self.new_children.adopt,
             publish=self.commits.publish,
             answered=self.worker.answered,
             emit=self.streams.emit,

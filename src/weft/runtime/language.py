@@ -1,7 +1,7 @@
-"""Evaluates expressions, templates and conditions of documents for deciders: compiled once, run inside a decision.
+"""Evaluate the expressions, templates and conditions of documents. They are compiled once and run inside a decision.
 
-An evaluation that needs its own process must not run there. It becomes a question, which is answered outside the
-decision, and the answer is cached.
+An evaluation that needs its own process must not run inside a decision. It becomes a question, which is answered
+outside the decision, and the answer is cached.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONDITION = "condition"
 _canonical = msgspec.json.Encoder(order="sorted").encode
 
 Answer = tuple[Any, dict[str, Any]] | WeftError
-"""A value (for a condition: whether it is true), and the values that it depends on."""
+"""A value, and the values that it depends on. The value of a condition is whether it is true."""
 
 
 class HostLanguage:
@@ -39,7 +39,7 @@ class HostLanguage:
         """Return whether a condition is true, and the values it read. Raises MissingInputs, EvaluationFailed."""
         condition = self._condition(source)
         if condition.needs_sandbox:
-            holds, seen = self._answered(Predicate(CONDITION, _canonical(source).decode(), _canonical(bindings)))
+            holds, seen = self._cached_answer(Predicate(CONDITION, _canonical(source).decode(), _canonical(bindings)))
             return bool(holds), seen
         verdict = condition.evaluate(bindings)
         return verdict.value, verdict.seen
@@ -60,7 +60,7 @@ class HostLanguage:
 
     def script(self, question: Predicate) -> Any:
         """Return the result of a script. Raises MissingInputs, ScriptFailed, LimitExceeded."""
-        return self._answered(question)[0]
+        return self._cached_answer(question)[0]
 
     def _condition(self, source: Any) -> Condition:
         if isinstance(source, str | bool):
@@ -70,7 +70,7 @@ class HostLanguage:
             known = self._compiled[id(source)] = (source, compile_condition(source))
         return known[1]
 
-    def _answered(self, question: Predicate) -> tuple[Any, dict[str, Any]]:
+    def _cached_answer(self, question: Predicate) -> tuple[Any, dict[str, Any]]:
         found = self._answers.get(question)
         if found is None:
             raise MissingInputs(questions=[question])
@@ -84,13 +84,13 @@ class HostLanguage:
             return
         answer: Answer
         try:
-            answer = _evaluated(question)
+            answer = _evaluate(question)
         except WeftError as error:
             answer = error
         self._answers.put(question, answer)
 
 
-def _evaluated(question: Predicate) -> tuple[Any, dict[str, Any]]:
+def _evaluate(question: Predicate) -> tuple[Any, dict[str, Any]]:
     values = msgspec.json.decode(question.values)
     if question.language == CONDITION:
         verdict = compile_condition(msgspec.json.decode(question.source)).evaluate(values)

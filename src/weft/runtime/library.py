@@ -24,7 +24,7 @@ STYLE = "graph"
 
 
 class Library:
-    """Publishes and learns workflows that are data."""
+    """Publishes the workflows of this host that are data, and learns those in the store."""
 
     def __init__(
         self,
@@ -45,9 +45,9 @@ class Library:
         self._steps_learned = steps_learned
         self._published: set[tuple[str, str]] = set()
         self._seen: set[tuple[str, str]] = set()
-        self._look_at = 0.0
-        self._left_out: set[tuple[str, str]] = set()
-        """Graphs that name steps which this host does not have yet."""
+        self._refresh_at = 0.0
+        self._missing_steps: set[tuple[str, str]] = set()
+        """Graphs with steps that this host does not have yet."""
         self._steps_known = 0
 
     async def publish(self) -> None:
@@ -56,21 +56,21 @@ class Library:
             if (definition.name, definition.version) in self._published:
                 continue
             if definition.version not in await self._learn_versions(definition.name):
-                await self._retry_until_available(partial(self._keep, definition))
+                await self._retry_until_available(partial(self._store, definition))
                 await self._learn_versions(definition.name)
             self._published.add((definition.name, definition.version))
 
     async def refresh(self) -> None:
         """Learn definitions that other hosts published since the last call. Does nothing if that was recent."""
         now = self._clock.monotonic()
-        if now < self._look_at:
+        if now < self._refresh_at:
             return
-        self._look_at = now + self._scan_seconds
+        self._refresh_at = now + self._scan_seconds
         own = {name for name, _ in self._published}
         if self._steps_learned() != self._steps_known:
             self._steps_known = self._steps_learned()
-            self._seen -= self._left_out
-            self._left_out.clear()
+            self._seen -= self._missing_steps
+            self._missing_steps.clear()
         for key in await self._definitions.names(STYLE):
             if key in self._seen:
                 continue
@@ -104,10 +104,10 @@ class Library:
             if definition.name in own:
                 catalogue.learn(definition)
             elif not catalogue.learn_other(definition):
-                self._left_out.add((definition.name, definition.version))
+                self._missing_steps.add((definition.name, definition.version))
         except WeftError as error:
             # Runs of this version wait for a host that can read it; all other runs continue.
-            log.warning("weft: %s %s is left out here: %s", definition.name, definition.version, error)
+            log.warning("weft: this host cannot run %s %s: %s", definition.name, definition.version, error)
 
     async def _learn_versions(self, name: str) -> set[str]:
         """Learn all versions of a workflow in the store. Returns them."""
@@ -117,7 +117,7 @@ class Library:
             self._seen.add((definition.name, definition.version))
         return {definition.version for definition in found}
 
-    async def _keep(self, definition: Definition) -> None:
+    async def _store(self, definition: Definition) -> None:
         """Store a definition. If an equal graph with another source is stored under this version, that one stays."""
         with contextlib.suppress(Conflict):
             await self._definitions.put(definition)

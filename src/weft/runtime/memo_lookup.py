@@ -64,21 +64,24 @@ class MemoLookup:
         self._background = background
         self._is_current = is_current
         self._expected: dict[RunUid, dict[int, _Expected]] = {}
-        self._looked: dict[RunUid, set[tuple[int, int, int]]] = {}
+        self._looked_up: dict[RunUid, set[tuple[int, int, int]]] = {}
 
-    def looks(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> bool:
-        """Return whether a task waits for a lookup of an earlier result. Without a result, the task is dispatched."""
+    def start_lookup(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> bool:
+        """Look up an earlier result of a task, if its step is cached. Returns whether the task waits for the lookup.
+
+        A task without an earlier result is dispatched after the lookup.
+        """
         if definition.cache is None:
             return False
-        looked = self._looked.setdefault(actor.uid, set())
+        looked_up = self._looked_up.setdefault(actor.uid, set())
         place = (effect.task, effect.attempt, effect.delivery)
-        if place in looked:
+        if place in looked_up:
             return False
-        looked.add(place)
-        self._background.spawn(self._look(actor, effect, definition, dispatch), actor)
+        looked_up.add(place)
+        self._background.spawn(self._look_up(actor, effect, definition, dispatch), actor)
         return True
 
-    async def _look(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> None:
+    async def _look_up(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> None:
         command = None
         try:
             # Results are not shared between tenants.
@@ -87,7 +90,7 @@ class MemoLookup:
             expected = _Expected(key, definition.id, definition.cache.ttl_ms)
             self._expected.setdefault(actor.uid, {})[effect.task] = expected
             memo = await self._memos.get(key, now=self._clock.now_ms())
-            command = await self._recalled(effect, memo) if memo is not None else None
+            command = await self._recall_command(effect, memo) if memo is not None else None
         except (StoreError, NotFound) as error:
             log.debug("weft: %s is performed because its cache cannot be read (%s)", definition.id, error)
         if not self._is_current(actor) or not actor.is_open(effect):
@@ -98,7 +101,7 @@ class MemoLookup:
         else:
             dispatch(actor, effect)
 
-    async def _recalled(self, effect: PerformTask, memo: Memo) -> c.RecallWork:
+    async def _recall_command(self, effect: PerformTask, memo: Memo) -> c.RecallWork:
         """Make the command that uses a memo. A large result is put again, so that its blob is not swept meanwhile."""
         output = await self._values.keep(await self._values.load(memo.output))
         return c.RecallWork(
@@ -110,41 +113,41 @@ class MemoLookup:
             at=memo.at,
         )
 
-    def committed(self, actor: Actor, draft: Draft) -> None:
+    def on_committed(self, actor: Actor, draft: Draft) -> None:
         """Store the successes in a commit that has just become durable."""
         expected = self._expected.get(actor.uid)
         if not expected:
             return
-        found: list[tuple[Millis, e.TaskSucceeded]] = []
+        successes: list[tuple[Millis, e.TaskSucceeded]] = []
         failed: set[str] = set()
         for stored in draft.events:
             if _SUCCEEDED in stored.body or _FAILED in stored.body:
                 match e.decode(stored.body):
                     case e.TaskSucceeded() as event:
-                        found.append((stored.at, event))
+                        successes.append((stored.at, event))
                     case e.StepFailedEvent(step=step):
                         failed.add(step)
-        for at, event in found:
+        for at, event in successes:
             known = expected.pop(event.task, None)
-            if known is None or known.step in failed:  # the result did not fit the step's declaration
+            if known is None or known.step in failed:  # the result does not match the step's declaration
                 continue
             until = Millis(at + known.ttl_ms) if known.ttl_ms else None
             memo = Memo(key=known.key, output=bytes(event.output), run=actor.id, at=at, until=until)
-            self._background.spawn(self._keep(memo), may_fail=True)
+            self._background.spawn(self._store(memo), may_fail=True)
 
-    async def _keep(self, memo: Memo) -> None:
+    async def _store(self, memo: Memo) -> None:
         try:
             await self._memos.put(memo)
         except StoreError as error:
-            log.debug("weft: a result could not be stored for reuse (%s)", error)
+            log.debug("weft: could not store a result for reuse (%s)", error)
 
     def forget(self, uid: RunUid) -> None:
         """Forget a run that leaves memory."""
         self._expected.pop(uid, None)
-        self._looked.pop(uid, None)
+        self._looked_up.pop(uid, None)
 
 
-async def reusable(plan: GoalPlan, given: Mapping[str, Any], memos: Memos, *, now: Millis) -> dict[str, Memo]:
+async def find_reusable(plan: GoalPlan, given: Mapping[str, Any], memos: Memos, *, now: Millis) -> dict[str, Memo]:
     """Return the steps of a plan that would be answered from the cache, as far as the given facts determine it."""
     found: dict[str, Memo] = {}
     for step, definition in plan.steps.items():

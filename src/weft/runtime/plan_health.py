@@ -1,6 +1,6 @@
-"""The health of steps that run other steps: it follows from the steps that they would run.
+"""Derive the health of steps that run other steps from the health of those steps.
 
-One unhealthy step makes the whole unhealthy, and the report names it. Steps with unknown health are ignored. A step
+An unhealthy step makes the step that runs it unhealthy, and is named. Steps with unknown health are ignored. A step
 whose goals cannot be planned is unhealthy too.
 """
 
@@ -26,12 +26,12 @@ def runs_others(step: StepDef) -> bool:
 
 
 class PlanHealth:
-    """Derives the health of such steps from the known health of all others."""
+    """Derives the health of steps that run other steps."""
 
     def __init__(self, catalogue: HostCatalogue, known: Mapping[str, Checkup]) -> None:
         self._catalogue = catalogue
         self._known = known
-        self._found: dict[str, Checkup] = {}
+        self._derived: dict[str, Checkup] = {}
 
     def of(self, step: StepDef) -> Checkup:
         """Return the health of a step that runs other steps."""
@@ -46,10 +46,10 @@ class PlanHealth:
     def _of_step(self, step: StepDef) -> Checkup:
         if not runs_others(step):
             return self._known.get(step.id, UNKNOWN)
-        if step.id not in self._found:
-            self._found[step.id] = UNKNOWN  # ends the recursion if a graph calls itself
-            self._found[step.id] = self.of(step)
-        return self._found[step.id]
+        if step.id not in self._derived:
+            self._derived[step.id] = UNKNOWN  # ends the recursion if a graph calls itself
+            self._derived[step.id] = self.of(step)
+        return self._derived[step.id]
 
     def _of_goals(self, goals: Sequence[str], given: Sequence[str]) -> Checkup:
         try:
@@ -60,7 +60,7 @@ class PlanHealth:
         return _worst((step.id, self._of_step(step)) for step in plan.steps.values())
 
     def _of_workflow(self, workflow: str, version: str) -> Checkup:
-        """Return the health of a workflow: for a graph, that of its nodes; for code, only whether it is here."""
+        """Return the health of a workflow: for a graph, that of its nodes; for code, whether this host has it."""
         callee = self._catalogue.callee(workflow)
         if callee is None:
             return UNKNOWN
@@ -86,7 +86,7 @@ class PlanHealth:
 
 
 def _worst(parts: Iterator[tuple[str, Checkup]]) -> Checkup:
-    for name, found in parts:
-        if found.status == "unhealthy":
-            return Checkup("unhealthy", f"{name}: {found.error}")
+    for name, checkup in parts:
+        if checkup.status == "unhealthy":
+            return Checkup("unhealthy", f"{name}: {checkup.error}")
     return HEALTHY

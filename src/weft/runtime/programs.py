@@ -41,7 +41,7 @@ from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
 from weft.runtime.run.driver import CodeDriver, Outside, Program
 from weft.runtime.schemas import check_schema
-from weft.runtime.words import by_schema, by_type
+from weft.runtime.typed_words import reader_for_schema, reader_for_type
 from weft.steps.signature import other_facts, same_inputs
 
 
@@ -115,7 +115,7 @@ class GraphProgram:
 
     def read(self, name: str, text: str) -> Any:
         """Convert a word that was typed for the graph's input."""
-        return by_schema(self.graph.input)(name, text)
+        return reader_for_schema(self.graph.input)(name, text)
 
     def check(self, given: Mapping[str, Any] | bytes) -> bytes:
         """Return the input of a new run as JSON. Raises BadValue, or BadGraph if nobody here can run the graph."""
@@ -139,31 +139,31 @@ class GraphProgram:
 
     def _task(self, node: Node) -> NodeTask:
         if not isinstance(node.work, StepWork):
-            return NodeTask(self._changed(node, DEFAULT_POLICY), self._undo(node))
+            return NodeTask(self._with_changes(node, DEFAULT_POLICY), self._undo(node))
         step = node.work.step
-        policy = self._changed(node, self._registry.step_policy(step) or DEFAULT_POLICY)
+        policy = self._with_changes(node, self._registry.step_policy(step) or DEFAULT_POLICY)
         undo = self._undo(node) if node.undo is not None else self._registry.step_undo(step)
         return NodeTask(policy, undo, self._registry.step_parameters(step))
 
-    def _changed(self, found: Node, base: Policy) -> Policy:
-        changes = _retry_changes(found.retry, base)
-        if found.timeout_ms:
-            changes["timeout_ms"] = found.timeout_ms
-        if found.queue:
-            changes["queue"] = found.queue
-        if found.limits.time_ms:
-            changes["deadline_ms"] = found.limits.time_ms
+    def _with_changes(self, node: Node, base: Policy) -> Policy:
+        changes = _retry_changes(node.retry, base)
+        if node.timeout_ms:
+            changes["timeout_ms"] = node.timeout_ms
+        if node.queue:
+            changes["queue"] = node.queue
+        if node.limits.time_ms:
+            changes["deadline_ms"] = node.limits.time_ms
         return msgspec.structs.replace(base, **changes) if changes else base
 
-    def _undo(self, found: Node) -> UndoPlan | None:
-        if found.undo is None:
+    def _undo(self, node: Node) -> UndoPlan | None:
+        if node.undo is None:
             return None
-        base = self._registry.step_policy(found.undo.step) or DEFAULT_POLICY
-        changes = _retry_changes(found.undo.retry, base)
-        if found.undo.timeout_ms:
-            changes["timeout_ms"] = found.undo.timeout_ms
+        base = self._registry.step_policy(node.undo.step) or DEFAULT_POLICY
+        changes = _retry_changes(node.undo.retry, base)
+        if node.undo.timeout_ms:
+            changes["timeout_ms"] = node.undo.timeout_ms
         return UndoPlan(
-            step=found.undo.step, takes=self._undo_takes(found), policy=msgspec.structs.replace(base, **changes)
+            step=node.undo.step, takes=self._undo_takes(node), policy=msgspec.structs.replace(base, **changes)
         )
 
     def _undo_takes(self, node: Node) -> list[str] | None:
@@ -189,22 +189,22 @@ def check_graph_input(graph: GraphModel, given: Mapping[str, Any]) -> bytes:
     schema = graph.input
     if schema is None:
         return raw
-    wrong = check_schema(schema, values.encode(with_defaults(schema, dict(given))) if has_defaults(schema) else raw)
-    if wrong is not None:
+    problem = check_schema(schema, values.encode(with_defaults(schema, dict(given))) if has_defaults(schema) else raw)
+    if problem is not None:
         fields = ", ".join(schema.get("properties") or {})
         hint = f"It takes {fields}. Nothing was started." if fields else "Nothing was started."
-        raise BadValue(f"The input of {graph.name} does not fit: {wrong}.", hint=hint, code="value.wrong_type")
+        raise BadValue(f"The input of {graph.name} is not valid: {problem}.", hint=hint, code="value.wrong_type")
     return raw
 
 
 def _retry_changes(retry: RetryRule, base: Policy) -> dict[str, Any]:
-    said = {
+    rules = {
         "attempts_max": retry.attempts,
         "backoff": retry.backoff,
         "delay_ms": retry.delay_ms,
         "delay_ms_max": retry.delay_ms_max,
     }
-    changes = {name: value for name, value in said.items() if value is not None}
+    changes = {name: value for name, value in rules.items() if value is not None}
     if retry.delay_ms is not None and retry.delay_ms_max is None:
         changes["delay_ms_max"] = max(retry.delay_ms, base.delay_ms_max)
     return changes
@@ -222,7 +222,7 @@ class GoalProgram:
 
     def read(self, name: str, text: str) -> Any:
         """Convert a word that was typed for a fact."""
-        return by_type(self._registry.fact_type(name))(text)
+        return reader_for_type(self._registry.fact_type(name))(text)
 
     def check(self, given: Mapping[str, Any] | bytes) -> bytes:
         """Return the facts of a new run as JSON. Raises BadValue."""
@@ -245,15 +245,17 @@ class GoalProgram:
 
 
 def _callee(registry: Registry, workflow: str) -> tuple[str, Style]:
-    found = registry.callee(workflow)
-    if found is None:
-        raise UnknownWorkflow(f'No workflow "{workflow}" is known here.', hint="Register it, or host it elsewhere.")
-    return found
+    callee = registry.callee(workflow)
+    if callee is None:
+        raise UnknownWorkflow(
+            f'There is no workflow "{workflow}" on this host.', hint="Register it here, or on another host."
+        )
+    return callee
 
 
 AnyProgram = Program | GraphProgram | GoalProgram
 Programs = Callable[[str, str], AnyProgram | None]
-"""By workflow and version."""
+"""Returns the program of a workflow and version, if there is one."""
 
 
 def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: bytes | None = None) -> Machine:
@@ -265,7 +267,7 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
         known = program if isinstance(program, GoalProgram) else GoalProgram("", NoRegistry())
         return GoalMachine(known, goal_state(snapshot) if snapshot is not None else GoalState(uid=uid))
     if style != "graph":
-        raise Corrupt(f"There is no style {style[:60]!r} of runs here.")
+        raise Corrupt(f"The style {style[:60]!r} of the run is not known to this version of Weft.")
     if not isinstance(program, GraphProgram):
         raise UnknownWorkflow(f"The definition of this {style} run is not in the store.")
     state = restore_state(snapshot) if snapshot is not None else GraphState(uid=uid)
@@ -346,7 +348,7 @@ class Machines:
         return new_machine(style, program, uid, snapshot)
 
 
-# --- as the store has them ---------------------------------------------------------------------------------------
+# --- definitions in the store ------------------------------------------------------------------------------------
 
 
 class StoredGraph(msgspec.Struct, frozen=True):
@@ -385,7 +387,7 @@ def read_graph(definition: Definition) -> StoredGraph:
         raise Corrupt(f"The definition of {definition.name} {definition.version} cannot be read: {error}.") from error
 
 
-async def keep_definition(definitions: Definitions, definition: Definition) -> None:
+async def store_definition(definitions: Definitions, definition: Definition) -> None:
     """Store a version. If an equal graph with another source is stored, that one stays."""
     with contextlib.suppress(Conflict):
         await definitions.put(definition)

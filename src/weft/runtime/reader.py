@@ -1,4 +1,4 @@
-"""Read runs as the store has them, wherever they are: their state, their events, how they began and how they ended."""
+"""Read runs from the store: their state, their events, how they began and how they ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ POLL_SECONDS = 0.05
 
 
 class RunReader:
-    """Reads committed runs. Nothing here changes one."""
+    """Reads committed runs, and never changes them."""
 
     def __init__(self, store: Store, program: Callable[[str, str], AnyProgram | None]) -> None:
         """``program`` returns the program that this process hosts under a name and a version, if any."""

@@ -45,18 +45,18 @@ async def answer_of(service: RunService, run_id: RunId, request: str, *, timeout
         row = await service.row(run_id)
         if await service.store.directory.key(row.uid, request_key(request)) is None:
             raise NotFound(f"{row.id} has no request {request!r}.")
-        return await _awaited(service, row, request)
+        return await _wait_for_answer(service, row, request)
 
 
-async def _awaited(service: RunService, row: RunRow, request: str) -> bytes:
+async def _wait_for_answer(service: RunService, row: RunRow, request: str) -> bytes:
     pause = POLL_SECONDS_FIRST
-    with service.commits.of(row.uid) as changed:
+    with service.commits.changes_of(row.uid) as changed:
         while True:
             changed.clear()
             now = await service.store.directory.row(row.uid)
             found = await service.store.directory.key(row.uid, answer_key(request))
             if found is not None and found.seq:
-                return await _read(service, row, found.seq)
+                return await _read_answer(service, row, found.seq)
             if now is None or now.ended_at is not None:
                 raise RunFinished(f"{row.id} ended without an answer to this request.", run_id=row.id)
             if now.fault is not None:
@@ -67,7 +67,7 @@ async def _awaited(service: RunService, row: RunRow, request: str) -> bytes:
                 pause = min(pause * 2, POLL_SECONDS_MAX)
 
 
-async def _read(service: RunService, row: RunRow, seq: Seq) -> bytes:
+async def _read_answer(service: RunService, row: RunRow, seq: Seq) -> bytes:
     (stored,) = await service.store.log.events(row.uid, after=Seq(seq - 1), limit=1)
     event = e.decode(stored.body)
     assert isinstance(event, e.MessageAnswered)

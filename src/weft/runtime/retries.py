@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
 from weft.errors import Corrupt, NewerSchema, StoreError
-from weft.runtime.complaints import Complaints
 from weft.runtime.status import HostStatus
+from weft.runtime.throttled_log import ThrottledLog
 
 T = TypeVar("T")
 
@@ -25,9 +25,9 @@ class RetryUntilAvailable(Protocol):
 class StoreRetries:
     """Repeats calls for as long as the host runs."""
 
-    def __init__(self, status: HostStatus, complaints: Complaints) -> None:
+    def __init__(self, status: HostStatus, throttled_log: ThrottledLog) -> None:
         self._status = status
-        self._complaints = complaints
+        self._throttled_log = throttled_log
 
     async def retry_until_available(self, call: Callable[[], Awaitable[T]], /) -> T:
         """Repeat the call until the store answers, and return the answer.
@@ -43,6 +43,6 @@ class StoreRetries:
             except StoreError as error:
                 if not self._status.running:
                     raise
-                self._complaints.say("weft: the store does not answer (%s); trying again", error)
+                self._throttled_log.warn("weft: the store does not answer (%s); trying again", error)
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)

@@ -11,8 +11,8 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def check_schema(schema: dict[str, Any], raw: bytes) -> str | None:
-    """Return what is wrong with the JSON and where, or None if it fits."""
-    validator = _compiled(_encode(schema))
+    """Return what is wrong with the JSON and where, or None if it matches."""
+    validator = _compile(_encode(schema))
     for error in validator.iter_errors(msgspec.json.decode(raw)):
         path = ".".join(str(part) for part in error.instance_path)
         return f"{path}: {error.message}" if path else str(error.message)
@@ -20,7 +20,7 @@ def check_schema(schema: dict[str, Any], raw: bytes) -> str | None:
 
 
 @lru_cache(maxsize=1024)
-def _compiled(schema: bytes) -> Any:
+def _compile(schema: bytes) -> Any:
     import jsonschema_rs  # noqa: PLC0415 - heavy, and only questions with a form need it
 
     def refuse(uri: str) -> Any:

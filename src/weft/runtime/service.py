@@ -50,11 +50,10 @@ from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.commit_feed import CommitFeed
-from weft.runtime.finished import finished
+from weft.runtime.finished_error import finished_error
 from weft.runtime.local import LocalRuns, LocalWork
 from weft.runtime.orders import StartOrder, start_of
-from weft.runtime.patience import Patience
-from weft.runtime.programs import AnyProgram, input_differences, is_published, keep_definition, needs_definition
+from weft.runtime.programs import AnyProgram, input_differences, is_published, needs_definition, store_definition
 from weft.runtime.reader import RunReader, goals_in
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
@@ -63,10 +62,11 @@ from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
 from weft.runtime.status import HostStatus
 from weft.runtime.step_keeper import StepKeeper
+from weft.runtime.store_timeout import StoreTimeout
 from weft.runtime.streams import StreamWriter
+from weft.runtime.typed_words import read_words_like
 from weft.runtime.unowned import UnownedRuns, decide_retry
 from weft.runtime.values import ValueStore
-from weft.runtime.words import read_alike
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class RunService:
         """Repeat a call to the store until it answers; without a host, try once."""
         self._creator = RunCreator(store.log)
         self.values = ValueStore(put=self._put_blob, get=store.blobs.get)
-        self._patience = Patience(self._answered_at)
+        self._store_timeout = StoreTimeout(self._answered_at)
         self._told_at = 0.0
         """When a command was last written here, by the loop's clock."""
         self.reader = RunReader(store, self._program)
@@ -148,7 +148,7 @@ class RunService:
         """Store the graph of a run that another process will host. A host stores its own graphs."""
         for definition in catalogue.definitions(self.clock.now_ms()):
             if (definition.name, definition.version) == (start.workflow, start.version):
-                await keep_definition(self.store.definitions, definition)
+                await store_definition(self.store.definitions, definition)
 
     async def create(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
@@ -168,7 +168,7 @@ class RunService:
             work.close()
             raise trouble
         try:
-            return await self._patience.wait_for(work)
+            return await self._store_timeout.wait_for(work)
         except TimeoutError:
             trouble = self.trouble() or Unavailable("")
             raise type(trouble)(
@@ -249,9 +249,9 @@ class RunService:
             )
         before = await self.reader.started_with(row)
         there, here = await self.values.load(bytes(before.input)), await self.values.load(bytes(start.input))
-        here = read_alike(here, start.words, there)
+        here = read_words_like(here, start.words, there)
         if isinstance(before, c.StartRun):
-            there = read_alike(there, before.words, here)
+            there = read_words_like(there, before.words, here)
         differences = input_differences(row.style)(there, here)
         if isinstance(start, c.StartGoal):
             goals, wanted = await self.reader.goals_of(row), goals_in(start)
@@ -294,7 +294,7 @@ class RunService:
         if isinstance(command, REOPENING):
             await self._reopen(row, command, token)
         elif row.status in OVER:
-            raise finished(row, command, self.clock.now_ms())
+            raise finished_error(row, command, self.clock.now_ms())
         elif not await self._unowned.settle_unreadable(row, command) and not await self._cancel_pending(row, command):
             await self._check(row, command)
             await self._send(row, command, token)
@@ -339,7 +339,7 @@ class RunService:
 
     async def _check_sent(self, sent: Sent, row: RunRow, command: c.Mailed, key: str | None) -> None:
         if sent is Sent.OVER:
-            raise finished(await self.row(row.id), command, self.clock.now_ms())
+            raise finished_error(await self.row(row.id), command, self.clock.now_ms())
         if sent is Sent.KEY_REUSED:
             raise KeyReused(f'The key "{key}" was used for another command to {row.id}.')
 

@@ -33,7 +33,7 @@ from weft.runtime.worker.step_worker import StepWorker
 log = logging.getLogger("weft")
 
 TAKEN_PER_ROUND = 100
-HELD_PER_LOOK = 10_000
+TAKEN_MAX = 10_000
 
 
 class Offered(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ class SharedTasks:
         self._unknown: set[str] = set()
         self.offered: dict[RunUid, dict[int, tuple[int, int]]] = {}
         """Tasks that have a row, or are about to get one: attempt and delivery."""
-        self._under_way: Counter[RunUid] = Counter()
+        self._in_progress: Counter[RunUid] = Counter()
         self._turn = asyncio.Lock()
         """Rows are inserted and removed in the order of the decisions."""
         self._taken: dict[tuple[RunUid, int], TaskOffer] = {}
@@ -117,10 +117,10 @@ class SharedTasks:
     # --- as the owner of runs -------------------------------------------------------------------------------------
 
     def offer(self, actor: Actor, effect: PerformTask, *, known: bool = False) -> None:
-        """Offer a task to other hosts. ``known``: this host could perform it too."""
+        """Offer a task to other hosts. ``known`` means that this host could perform it too."""
         if not known and effect.step not in self._unknown:
             self._unknown.add(effect.step)
-            log.warning('weft: no step "%s" here; %s waits for a process that has it', effect.step, actor.id)
+            log.warning('weft: no step "%s" on this host; %s waits for a host that has it', effect.step, actor.id)
         task = TaskOffer(
             uid=actor.uid,
             task=effect.task,
@@ -132,8 +132,8 @@ class SharedTasks:
             epoch=actor.epoch,
             not_before=Millis(effect.due),
         )
-        self.know(task)
-        self._under_way[actor.uid] += 1
+        self.record_offer(task)
+        self._in_progress[actor.uid] += 1
         self._background.spawn(self._offer(actor, task), actor)
 
     async def _offer(self, actor: Actor, task: TaskOffer) -> None:
@@ -146,7 +146,7 @@ class SharedTasks:
             if self._runs.is_current(actor):
                 await self._reload(actor)
         finally:
-            self._under_way[actor.uid] -= 1
+            self._in_progress[actor.uid] -= 1
 
     def spill(self) -> None:
         """Offer tasks that have waited too long for a slot here, if there are other hosts."""
@@ -157,8 +157,8 @@ class SharedTasks:
             if actor is not None and actor.ready and actor.is_open(flight.effect):
                 self.offer(actor, flight.effect, known=True)
 
-    def know(self, offer: TaskOffer) -> None:
-        """Note that this delivery of a task has a row, or is about to get one."""
+    def record_offer(self, offer: TaskOffer) -> None:
+        """Record that this delivery of a task has a row, or is about to get one."""
         self.offered.setdefault(offer.uid, {})[offer.task] = (offer.attempt, offer.delivery)
 
     def has(self, uid: RunUid, task: int, attempt: int, delivery: int) -> bool:
@@ -167,7 +167,7 @@ class SharedTasks:
 
     def is_busy(self, uid: RunUid) -> bool:
         """Return whether a row of this run is being inserted or removed."""
-        return self._under_way[uid] > 0
+        return self._in_progress[uid] > 0
 
     def forget(self, uid: RunUid) -> None:
         """Forget a run that leaves this host. Its rows stay."""
@@ -203,23 +203,23 @@ class SharedTasks:
         return len(offers)
 
     def _perform(self, offer: TaskOffer, stalls: int) -> None:
-        known = _decode(offer.body)
+        offered = _decode(offer.body)
         self._taken[offer.uid, offer.task] = offer
-        body = self._catalogue.step(known.effect.step)
-        self._worker.perform(Flight(offer.uid, known.run_id, known.effect, body, offer, stalls=stalls))
+        body = self._catalogue.step(offered.effect.step)
+        self._worker.perform(Flight(offer.uid, offered.run_id, offered.effect, body, offer, stalls=stalls))
 
     async def renew(self) -> None:
         """Stop tasks that this host no longer holds; begin tasks taken by a call whose answer never arrived."""
         known = dict(self._taken)
         stalls = self._heartbeat.stalls
-        ours = {
-            (offer.uid, offer.task): offer for _, offer in await self._tasks.taken_by([self._host], limit=HELD_PER_LOOK)
+        held = {
+            (offer.uid, offer.task): offer for _, offer in await self._tasks.taken_by([self._host], limit=TAKEN_MAX)
         }
         for place, offer in known.items():
-            if place not in ours and self._taken.get(place) is offer:
+            if place not in held and self._taken.get(place) is offer:
                 del self._taken[place]
                 self._worker.stop(offer.uid, EntryId(offer.task))
-        for place, offer in ours.items():
+        for place, offer in held.items():
             if place not in self._taken and place not in known:
                 self._perform(offer, stalls)
 

@@ -1,8 +1,8 @@
 """Keep a host's planner up to date with the steps in the store, and check the health of all steps.
 
 Scripts are checked by compiling them, HTTP steps by a request to their health URL, goals and workflows by the steps
-that they would run. Health is shown by `weft steps` and `explain`; it never affects a plan or a dispatch. A step that
-cannot be checked stays `unknown`.
+that they would run. Health is shown by ``weft steps`` and ``explain``; it never affects a plan or a dispatch. A step
+that cannot be checked stays ``unknown``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from weft.steps.http.health import probe
 
 log = logging.getLogger("weft")
 
-AT_ONCE = 16
+CHECKS_AT_ONCE = 16
 """How many URLs are checked at the same time."""
 
 
@@ -39,7 +39,7 @@ def can_be_checked(step: StepDef) -> bool:
     return isinstance(step.way, HttpWay) and bool(step.way.health)
 
 
-def compiled(step: StepDef) -> Checkup:
+def check_scripts(step: StepDef) -> Checkup:
     """Check whether all scripts of a step compile here."""
     for place, script, names in step.scripts():
         why = GOAL_LANGUAGES.script(script, names)
@@ -91,7 +91,7 @@ class StepKeeper:
         if self.stored.number == self.learned:
             return False
         for fault in self._learn():
-            log.warning("weft: a step in the store is left out here: %s", fault)
+            log.warning("weft: this host ignores a step in the store: %s", fault)
         return True
 
     def _learn(self) -> Sequence[WeftError]:
@@ -107,31 +107,33 @@ class StepKeeper:
 
     async def _round(self, steps: Sequence[StepDef]) -> None:
         try:
-            await self.look(steps)
+            await self.check_all(steps)
         except StoreError as error:
-            log.warning("weft: the health of steps could not be recorded (%s)", error)
+            log.warning("weft: could not record the health of steps (%s)", error)
         finally:
             self._busy = False
 
-    async def look(self, steps: Sequence[StepDef]) -> None:
+    async def check_all(self, steps: Sequence[StepDef]) -> None:
         """Check all steps once, and record changes."""
-        slots = asyncio.Semaphore(AT_ONCE)
+        slots = asyncio.Semaphore(CHECKS_AT_ONCE)
 
         async def one(step: StepDef) -> Checkup:
             async with slots:
-                return await self._look_at(step)
+                return await self._check(step)
 
-        looked = await asyncio.gather(*(one(step) for step in steps))
-        found = dict(zip((step.id for step in steps), looked, strict=True))
+        checkups = await asyncio.gather(*(one(step) for step in steps))
+        found = dict(zip((step.id for step in steps), checkups, strict=True))
         health = PlanHealth(self._catalogue, {**(await self.stored.catalogue()).health, **found})
         for step in steps:
             if runs_others(step) and found[step.id].status != "unhealthy":
                 found[step.id] = health.of(step)
         await self.stored.report_health(found)
 
-    async def _look_at(self, step: StepDef) -> Checkup:
+    async def _check(self, step: StepDef) -> Checkup:
         found = (
-            await self._executor.in_thread(lambda: compiled(step)) if any(True for _ in step.scripts()) else Checkup()
+            await self._executor.in_thread(lambda: check_scripts(step))
+            if any(True for _ in step.scripts())
+            else Checkup()
         )
         if found.status == "unhealthy" or not isinstance(step.way, HttpWay) or not step.way.health:
             return found

@@ -1,4 +1,4 @@
-"""Output streams: chunks are collected from steps and workflows and written in groups.
+"""Collect the chunks of output streams from steps and workflows, and write them in groups.
 
 Chunks that are emitted during one write go into the next. Chunks from a step are stored before its result is reported.
 Chunks from a workflow are written after the append in which they were emitted, and again on replay, where the store
@@ -27,7 +27,7 @@ log = logging.getLogger("weft")
 
 CHUNKS_PER_WRITE = 500
 WAITING_BYTES_MAX = 16 * 1024 * 1024
-PAUSE_SECONDS = 0.001
+WAIT_SECONDS = 0.001
 
 Emitted = Callable[[RunUid, str], None]
 
@@ -42,7 +42,7 @@ class StreamWriter:
         self._lock = threading.Lock()
         self._waiting: deque[NewChunk] = deque()
         self._bytes = 0
-        self._taken = 0
+        self._added = 0
         self._stored = 0
         """How many chunks were added and written so far. They are written in order."""
         self._writing = False
@@ -62,36 +62,36 @@ class StreamWriter:
     def emit(self, chunk: NewChunk) -> None:
         """Add a chunk, from any thread. Raises LimitExceeded."""
         here = threading.get_ident() == self._thread
-        while not self._take(chunk):
+        while not self._add(chunk):
             if here:
                 raise LimitExceeded(
-                    f'The stream "{chunk.stream}" grows faster than the store can keep it.',
+                    f'The stream "{chunk.stream}" grows faster than the store can write it.',
                     hint="Emit larger chunks, or await something between them.",
                 )
-            time.sleep(PAUSE_SECONDS)
+            time.sleep(WAIT_SECONDS)
         if here:
             self._background.call_soon(self._begin)
         else:
             self._loop.call_soon_threadsafe(self._begin)
 
-    def _take(self, chunk: NewChunk) -> bool:
+    def _add(self, chunk: NewChunk) -> bool:
         with self._lock:
             if self._bytes > WAITING_BYTES_MAX:
                 return False
             self._waiting.append(chunk)
             self._bytes += len(chunk.body)
-            self._taken += 1
+            self._added += 1
             return True
 
     async def flush(self) -> None:
         """Wait until everything emitted so far is stored."""
-        if self._stored < self._taken:
+        if self._stored < self._added:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._flushes.append((self._taken, done))
+            self._flushes.append((self._added, done))
             await done
 
     async def drain(self, seconds: float) -> None:
-        """Store what was emitted, unless that takes too long."""
+        """Wait until everything emitted so far is stored, at most this long."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await self.flush()
@@ -107,8 +107,8 @@ class StreamWriter:
                 try:
                     await self._retry_until_available(partial(self._streams.write, batch))
                 except Exception:
-                    log.exception("weft: %d chunks of output could not be stored", len(batch))
-                self._left(batch)
+                    log.exception("weft: could not store %d chunks of output", len(batch))
+                self._on_written(batch)
         finally:
             self._writing = False
 
@@ -116,7 +116,7 @@ class StreamWriter:
         with self._lock:
             return [self._waiting.popleft() for _ in range(min(CHUNKS_PER_WRITE, len(self._waiting)))]
 
-    def _left(self, batch: list[NewChunk]) -> None:
+    def _on_written(self, batch: list[NewChunk]) -> None:
         with self._lock:
             self._bytes -= sum(len(chunk.body) for chunk in batch)
         self._stored += len(batch)

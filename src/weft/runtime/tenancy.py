@@ -43,7 +43,7 @@ def check_tenant(name: str) -> str:
     if name and _NAME.fullmatch(name) is None:
         raise UsageError(
             f"{name[:60]!r} cannot be the name of a tenant.",
-            hint="1 to 63 letters, digits, dots, dashes and underscores; the first a letter or digit.",
+            hint="Use 1 to 63 letters, digits, dots, dashes and underscores, beginning with a letter or digit.",
         )
     return name
 
@@ -61,37 +61,37 @@ class TenantService(RunService):
         self.prefix = prefix_of(tenant)
         super().__init__(_TenantStore(service.store, self.prefix), service.clock, service.ids, service)  # type: ignore[arg-type]
 
-    def full(self, run_id: str) -> RunId:
+    def with_prefix(self, run_id: str) -> RunId:
         """Return the id with the prefix. An id that already has it is unchanged: logs and hints show full ids."""
-        return _full(self.prefix, run_id)
+        return _with_prefix(self.prefix, run_id)
 
-    def own(self, run_id: str) -> RunId:
+    def without_prefix(self, run_id: str) -> RunId:
         """Return the id without the prefix."""
         return RunId(run_id.removeprefix(self.prefix))
 
-    # --- starting and commands: the host knows whole ids only ---------------------------------------------------
+    # --- starts and commands, with full ids ---------------------------------------------------------------------
 
     async def create(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
     ) -> StartResult:
-        whole = msgspec.structs.replace(start, run_id=check_run_id(self.full(start.run_id)))
-        started = await self._service.create(whole, chosen=chosen, existing=existing, delay_ms=delay_ms)
-        return StartResult(started.uid, self.own(started.id), started.created)
+        full = msgspec.structs.replace(start, run_id=check_run_id(self.with_prefix(start.run_id)))
+        started = await self._service.create(full, chosen=chosen, existing=existing, delay_ms=delay_ms)
+        return StartResult(started.uid, self.without_prefix(started.id), started.created)
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
         await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")
-        await self._service.tell(self.full(run_id), command, key=key)
+        await self._service.tell(self.with_prefix(run_id), command, key=key)
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         await self.row(run_id)
-        return await self._service.ending(self.full(run_id), timeout=timeout)
+        return await self._service.ending(self.with_prefix(run_id), timeout=timeout)
 
-    # --- looking --------------------------------------------------------------------------------------------------
+    # --- reads ----------------------------------------------------------------------------------------------------
 
     async def row(self, run_id: RunId) -> RunRow:
         found = await self._row_or_none(run_id)
         if found is None:
-            raise NotFound(f"No run {self.own(run_id)[:100]!r} is known here.")
+            raise NotFound(f"There is no run {self.without_prefix(run_id)[:100]!r}.")
         return found
 
     async def search(self, query: RunQuery) -> Page:
@@ -121,23 +121,23 @@ class _TenantDirectory:
         self._prefix = prefix
 
     async def find(self, id: RunId) -> RunRow | None:
-        return self._seen(await self._directory.find(_full(self._prefix, id)))
+        return self._visible(await self._directory.find(_with_prefix(self._prefix, id)))
 
     async def row(self, uid: RunUid) -> RunRow | None:
-        return self._seen(await self._directory.row(uid))
+        return self._visible(await self._directory.row(uid))
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         return await self._directory.key(uid, key) if await self.row(uid) is not None else None
 
     async def search(self, query: RunQuery) -> Page:
-        wanted = msgspec.structs.replace(query, id_prefix=_full(self._prefix, query.id_prefix or ""))
+        wanted = msgspec.structs.replace(query, id_prefix=_with_prefix(self._prefix, query.id_prefix or ""))
         page = await self._directory.search(wanted)
-        return Page([row for row in map(self._seen, page.rows) if row is not None], page.cursor)
+        return Page([row for row in map(self._visible, page.rows) if row is not None], page.cursor)
 
     async def counts(self) -> Mapping[str, int]:
         raise NotAllowed("Only the operator may count all runs.")
 
-    def _seen(self, row: RunRow | None) -> RunRow | None:
+    def _visible(self, row: RunRow | None) -> RunRow | None:
         """Return the row as the tenant sees it; None if it belongs to another tenant."""
         if row is None or not row.id.startswith(self._prefix):
             return None
@@ -179,5 +179,5 @@ class _TenantStreams:
         return await self._streams.lengths(uid) if await self._directory.row(uid) is not None else {}
 
 
-def _full(prefix: str, run_id: str) -> RunId:
+def _with_prefix(prefix: str, run_id: str) -> RunId:
     return RunId(run_id if run_id.startswith(prefix) else f"{prefix}{run_id}")

@@ -1,4 +1,4 @@
-"""The timers of the runs in memory: one heap, one timer of the loop.
+"""The timers of the runs in memory, in one heap with one timer of the loop.
 
 Due times are in wall-clock time and may be far away. The loop's own timer is armed for at most a second, so that a jump
 of the wall clock (a sleeping laptop, a corrected clock) is noticed at the next check.
@@ -53,12 +53,12 @@ class Timers:
             self._count -= 1
             if not entries:
                 del self._due[uid]
-            self._thin()
+            self._prune()
 
     def disarm_run(self, uid: RunUid) -> None:
         """Forget all entries of a run."""
         self._count -= len(self._due.pop(uid, ()))
-        self._thin()
+        self._prune()
 
     def close(self) -> None:
         """Stop firing timers."""
@@ -69,7 +69,7 @@ class Timers:
         self._due.clear()
         self._count = 0
 
-    def _thin(self) -> None:
+    def _prune(self) -> None:
         if len(self._heap) > 64 and len(self._heap) > 2 * self._count:
             self._heap = [item for item in self._heap if self._due.get(item[1], {}).get(item[2]) == item[0]]
             heapq.heapify(self._heap)
@@ -83,9 +83,9 @@ class Timers:
         self._armed_for = self._heap[0][0]
         seconds = (self._armed_for - self._clock.now_ms()) / 1000
         loop = asyncio.get_running_loop()
-        self._armed = loop.call_later(min(max(seconds, 0), self._look_seconds), self._look)
+        self._armed = loop.call_later(min(max(seconds, 0), self._look_seconds), self._fire_due)
 
-    def _look(self) -> None:
+    def _fire_due(self) -> None:
         self._armed = None
         now = self._clock.now_ms()
         while self._heap and self._heap[0][0] <= now:
@@ -96,6 +96,6 @@ class Timers:
                 try:
                     self._fire(uid, entry)
                 except Exception:
-                    # Timers of other runs are due as well; this one is armed again when its run is reloaded.
-                    log.exception("weft: a timer of %s could not be fired", uid)
+                    # Continue with the timers of other runs. This one is armed again when its run is reloaded.
+                    log.exception("weft: could not fire a timer of %s", uid)
         self._rearm()

@@ -77,11 +77,11 @@ class Trees:
     # --- what happens to runs -------------------------------------------------------------------------------------
 
     def opened(self, root: str, uid: str) -> None:
-        """Note that a run below this root was started here."""
+        """Record that a run below this root was started here."""
         self._trees.setdefault(root, Tree()).seen.add(uid)
 
     def loaded(self, state: State) -> None:
-        """Note that a run was loaded here: it is open, and so are the children that it waits for."""
+        """Record that a run was loaded here. It is open, and so are the children that it waits for."""
         found = [child.uid for child in state.children.values()]
         if state.parent is not None:
             found.append(state.uid)
@@ -89,7 +89,7 @@ class Trees:
             self._trees.setdefault(root_of(state), Tree()).seen.update(found)
 
     def closed(self, state: State) -> None:
-        """Note that a run has ended here."""
+        """Record that a run has ended here."""
         tree = self._trees.get(root_of(state)) if self._trees else None
         if tree is None:
             return
@@ -97,7 +97,7 @@ class Trees:
         if state.parent is None or not tree.seen:
             del self._trees[root_of(state)]
 
-    # --- asking ---------------------------------------------------------------------------------------------------
+    # --- checks ---------------------------------------------------------------------------------------------------
 
     def check(self, state: State) -> None:
         """Check whether this run may start another child. Raises LimitExceeded, RunCancelled."""
@@ -111,7 +111,7 @@ class Trees:
             )
         if depth_of(state) >= settings.tree_depth_max:
             raise _too_deep(state, settings.tree_depth_max)
-        # The root is one of them.
+        # The root counts as well.
         if tree.open + 1 >= settings.tree_runs_max:
             self._count(root, tree)
             raise _too_many(state, settings.tree_runs_max)
@@ -144,9 +144,9 @@ class Trees:
 
     def _count(self, root: str, tree: Tree) -> None:
         tree.counted_at = tree.open
-        self._background.spawn(self._retry_until_available(lambda: self._look(root, tree)))
+        self._background.spawn(self._retry_until_available(lambda: self._read_counts(root, tree)))
 
-    async def _look(self, root: str, tree: Tree) -> None:
+    async def _read_counts(self, root: str, tree: Tree) -> None:
         directory = self._directory
         counts = await directory.counts(RunUid(root), limit=self._limits.tree_runs_max)
         found = sum(counts.values())
@@ -163,7 +163,7 @@ def _is_stopped(state: State) -> bool:
 def _too_deep(state: State, limit: int) -> LimitExceeded:
     return LimitExceeded(
         f"{state.run_id} is at depth {limit} of its tree, the limit; it cannot start a run below it.",
-        hint="Does a workflow start itself without end? App(tree_depth=…) sets the limit.",
+        hint="Check for a workflow that starts itself endlessly. App(tree_depth=…) sets the limit.",
         code="limit.tree_depth",
     )
 

@@ -17,7 +17,7 @@ from weft.runtime.runs import RunTable
 from weft.runtime.status import HostStatus
 
 SHARE_SECONDS = 0.002
-TAKEN_UP_AT_ONCE = 32
+LOADS_AT_ONCE = 32
 FULL_SECONDS = 0.2
 """How long each loading task waits between two runs while memory is full."""
 UNCOMMITTED_MAX = 16
@@ -26,7 +26,7 @@ BEHIND_SECONDS = 0.005
 
 
 class Turns:
-    """Limits the time that such work takes in each turn of the loop."""
+    """Limits the time that work which never waits takes in each turn of the loop."""
 
     def __init__(self, clock: Clock, background: BackgroundTasks) -> None:
         self._clock = clock
@@ -35,21 +35,21 @@ class Turns:
 
     async def share(self) -> None:
         """Return at once if time is left in this turn's share, else in a later turn."""
-        while self._is_used_up():  # noqa: ASYNC110 - it waits for the next turn of the loop
+        while self._is_share_used():  # noqa: ASYNC110 - it waits for the next turn of the loop
             await asyncio.sleep(0)
 
-    def _is_used_up(self) -> bool:
+    def _is_share_used(self) -> bool:
         now = self._clock.monotonic()
         if self._ends is None:
             self._ends = now + SHARE_SECONDS
-            self._background.call_soon(self._over)
+            self._background.call_soon(self._end_turn)
         return now >= self._ends
 
-    def _over(self) -> None:
+    def _end_turn(self) -> None:
         self._ends = None
 
 
-class Newborn:
+class NewChildren:
     """Children that were just committed. They are loaded in the order of their creation.
 
     While memory is full, they wait until idle runs have left it. A few are loaded nevertheless, because the runs in
@@ -78,7 +78,7 @@ class Newborn:
         self._uncommitted = uncommitted
         self._load = load
         self.waiting: dict[RunUid, None] = {}
-        self._at_work = 0
+        self._loading = 0
 
     def adopt(self, child: NewRun) -> None:
         """Load a child that was just committed if this host owns it, else let any host that can run it claim it."""
@@ -93,12 +93,12 @@ class Newborn:
         self._begin()
 
     def _begin(self) -> None:
-        if self._at_work < TAKEN_UP_AT_ONCE:
-            self._at_work += 1
+        if self._loading < LOADS_AT_ONCE:
+            self._loading += 1
             # If loading a child fails, ``reconcile`` finds it later.
-            self._background.spawn(self._take_up(), may_fail=True)
+            self._background.spawn(self._load_waiting(), may_fail=True)
 
-    async def _take_up(self) -> None:
+    async def _load_waiting(self) -> None:
         try:
             while self.waiting and self._status.running:
                 if not self._runs.room():
@@ -112,6 +112,6 @@ class Newborn:
                     del self.waiting[uid]
                     await self._load(uid)
         finally:
-            self._at_work -= 1
+            self._loading -= 1
             if self.waiting and self._status.running:
                 self._begin()

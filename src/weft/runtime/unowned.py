@@ -88,7 +88,7 @@ class UnownedRuns:
     # --- runs that no host has claimed ----------------------------------------------------------------------------
 
     async def cancel_pending(self, row: RunRow, reason: str) -> bool:
-        """End a run that no host has claimed. False: a host has claimed it meanwhile."""
+        """End a run that no host has claimed. Returns False if a host has claimed it meanwhile."""
         if row.owner is not None:
             return False
         host = self._claimant()
@@ -133,11 +133,11 @@ class UnownedRuns:
             return True
         if row.fault is None or not isinstance(command, c.ResumeRun):
             raise problem
-        if await self._look_again(row) in ("paused", "held"):
+        if await self._retry_reading(row) in ("paused", "held"):
             await self._tell(row.id, command)
         return True
 
-    async def _look_again(self, row: RunRow) -> str:
+    async def _retry_reading(self, row: RunRow) -> str:
         """Let a run with a fault continue if it can be read now. Returns its status. Raises RunUnreadable."""
         machine = await self._reader.machine(row)
         status = machine.state.status if row.seq else PENDING
@@ -148,8 +148,8 @@ class UnownedRuns:
         return status
 
     async def _end_by_row(self, row: RunRow, reason: str, why: str) -> None:
-        """Cancel a run that cannot be read. Nothing is undone. Children are told to stop, and the parent is told."""
-        # Also keeps hosts from claiming it meanwhile.
+        """Cancel a run that cannot be read. Nothing is undone. Cancels its children and reports to its parent."""
+        # The fault also keeps hosts from claiming the run meanwhile.
         await self._store.log.mark_fault(row.uid, row.fault or why)
         host = self._claimant()
         while True:
@@ -214,20 +214,21 @@ def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, now: Millis) 
     decided = machine.decide(command, Env(now=now, check=check_schema))
     if not decided:
         raise Refused(
-            f"{row.id} is {row.status}, so it cannot be retried.", hint="weft explain says what it waits for."
+            f"{row.id} is {row.status}, so it cannot be retried.",
+            hint=f"To see what it waits for: weft explain {row.id}",
         )
     return decided
 
 
 def _end_of_pending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> Append:
-    """Make the append with the whole log of a run that was cancelled before it began. Its parent is told."""
+    """Make the append with the whole log of a run that was cancelled before it began. Reports to its parent."""
     machine = CodeMachine.fresh(row.uid)
     commands = [(c.decode(piece.body), piece) for piece in inbox]
     start = next(command for command, _ in commands if isinstance(command, c.StartRun))
     decided = [*lifecycle.decide_start(machine.state, msgspec.structs.replace(start, run_id=row.id, refused=""), now)]
     keys: list[KeyRow] = []
     for command, piece in commands:
-        # Messages were accepted, so they are in its log, as they would be if it had begun.
+        # Messages were accepted, so they are recorded as if the run had begun.
         if isinstance(command, c.DeliverMessage):
             decided += messages.decide_message(machine.state, command)
             if piece.key is not None:

@@ -39,7 +39,7 @@ def definition_gone(row: RunRow) -> RunUnreadable:
 
 @contextlib.contextmanager
 def reading(row: RunRow) -> Iterator[None]:
-    """Turn a Corrupt error in the block into an error that names the run."""
+    """Translate a Corrupt error in the block into an error that names the run."""
     try:
         yield
     except RunUnreadable:

@@ -1,6 +1,6 @@
-"""Values of runs: small values are in the log, large ones are blobs that the log refers to.
+"""Keep and load the values of runs. Small values are in the log, large ones are blobs that the log refers to.
 
-A host has one store of values. It keeps and loads them, and caches blobs and decoded inputs for the runs in memory.
+A host has one ``ValueStore``, which also caches blobs, and one cache of decoded inputs for the runs in memory.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class ValueStore:
         return await self.blob(values.parse_ref(raw).digest)
 
     async def blob(self, digest: str) -> bytes:
-        """Return a blob, and keep it in memory."""
+        """Return a blob, and cache it."""
         found = self.cached(digest)
         if found is None:
             found = await self._get(digest)

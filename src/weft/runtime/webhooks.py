@@ -1,4 +1,4 @@
-"""Answers that come later: a signed webhook becomes the answer to the work item or node that it is for.
+"""Deliver signed webhooks, which are the later answers to work items and nodes.
 
 The signature alone authorizes an answer, and only to the call that the token names. An answer that comes twice, or
 after the item has ended, is accepted like the first one and changes nothing.
@@ -22,18 +22,18 @@ from weft.steps.http.failures import HttpFailed, NotAnAnswer
 from weft.steps.http.webhooks import Receipt, Webhooks
 
 
-class Arrived(msgspec.Struct, frozen=True, kw_only=True):
+class ReceivedWebhook(msgspec.Struct, frozen=True, kw_only=True):
     """A received webhook: the token from its URL, its body, and its signature."""
 
     token: str
     body: bytes
     signature: str
     key: str = ""
-    """The key in its URL."""
+    """The key in the URL."""
     content_type: str = "application/json"
 
 
-async def take_webhook(service: RunService, webhooks: Webhooks, arrived: Arrived) -> str:
+async def deliver_webhook(service: RunService, webhooks: Webhooks, webhook: ReceivedWebhook) -> str:
     """Deliver an answer to its work item. Returns the id of the run. The answer is durable when this returns.
 
     Raises:
@@ -41,25 +41,25 @@ async def take_webhook(service: RunService, webhooks: Webhooks, arrived: Arrived
         NotAnAnswer: the body is not an answer; the item stays open.
     """
     now_s = service.clock.now_ms() // 1000
-    receipt = webhooks.open(arrived.token, arrived.body, arrived.signature, now_s=now_s, key=arrived.key)
+    receipt = webhooks.open(webhook.token, webhook.body, webhook.signature, now_s=now_s, key=webhook.key)
     try:
         row = await service.row(RunId(receipt.run_id))
     except NotFound:
         row = None
     if row is None or row.uid != receipt.uid:
         raise NotAllowed("The webhook is for another run.", hint="Answer with the address that came with the call.")
-    output, failure = await _read(service, receipt, arrived)
+    output, failure = await _read(service, receipt, webhook)
     command = c.AnswerWork(task=EntryId(receipt.task), output=output, failure=failure, attempt=receipt.attempt)
     with contextlib.suppress(RunFinished):  # a late answer changes nothing
         await service.tell(row.id, command)
     return row.id
 
 
-async def _read(service: RunService, receipt: Receipt, arrived: Arrived) -> tuple[Raw, Failure | None]:
+async def _read(service: RunService, receipt: Receipt, webhook: ReceivedWebhook) -> tuple[Raw, Failure | None]:
     """Return the outputs, or the failure that the callee reported."""
     what = f"the webhook of {receipt.step}"
     try:
-        outputs = read_outputs(arrived.body, arrived.content_type, what=what, bare=receipt.bare)
+        outputs = read_outputs(webhook.body, webhook.content_type, what=what, bare=receipt.bare)
     except NotAnAnswer:
         raise
     except HttpFailed as error:

@@ -25,9 +25,9 @@ from weft.core.code.machine import CodeMachine
 from weft.core.ids import EntryId, Millis, RunId, Seq
 from weft.errors import Diverged, Evicted, UnknownWorkflow, UsageError, WeftError
 from weft.ports.store import StoredEvent
+from weft.runtime.call_format import format_call
 from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.service import RunService
-from weft.runtime.shown import call_shown
 from weft.testing.world import SimRun
 
 FORMAT = "events/1"
@@ -164,7 +164,7 @@ class _Listener:
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
         recorded = getattr(e.decode(self._stored[entry - 1].body), "input", e.NULL)
-        self._beyond = self._diverged(location, call_shown("", bytes(recorded)), call_shown("", asked))
+        self._beyond = self._diverged(location, format_call("", bytes(recorded)), format_call("", asked))
 
     def check(self, stopped: WeftError | None) -> None:
         """Check that the code asked for nothing new and ended as the log says. Raises Diverged."""

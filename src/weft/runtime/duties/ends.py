@@ -7,13 +7,14 @@ from weft.runtime.runs import RunTable
 
 
 class EndsDuty:
-    """Checks whether runs have ended that callers in this process wait for."""
+    """Checks whether the runs that callers in this process wait for have ended."""
 
     def __init__(self, runs: RunTable, directory: Directory) -> None:
         self._runs = runs
         self._directory = directory
 
     async def run(self) -> None:
+        """Check every awaited run once."""
         for uid in self._runs.awaited():
             if uid in self._runs.actors:
                 continue

@@ -34,7 +34,7 @@ Beat = Callable[[HostId], Awaitable[None]]
 
 BEATS_PER_LEASE = 3
 TRIES_PER_LEASE = 25
-"""Attempts while the store does not answer: after its restart, other hosts must soon hear of this one."""
+"""How often to try while the store does not answer. After its restart, other hosts must soon see this host."""
 TURNS_PER_LEASE = 8
 
 
@@ -56,7 +56,7 @@ class Heartbeat:
         """How often the loop was blocked for half a lease. Knowledge from before a stall may be outdated."""
         self._turning: asyncio.TimerHandle | None = None
         self._loop = BackgroundLoop("the heartbeat", self._run, failed)
-        self._apart: _Apart | None = None
+        self._heartbeat_thread: _HeartbeatThread | None = None
         self._loop_here: asyncio.AbstractEventLoop | None = None
         self._thread = 0
         self._warned_for = -1.0
@@ -69,16 +69,16 @@ class Heartbeat:
         self._turn()
         self._thread = threading.get_ident()
         loop = self._loop_here = asyncio.get_running_loop()
-        self._apart = _Apart(self._beat_apart, partial(_report, loop, self._failed))
+        self._heartbeat_thread = _HeartbeatThread(self._run_in_thread, partial(_report, loop, self._failed))
 
     async def stop(self) -> None:
         """Send no more heartbeats."""
         if self._turning is not None:
             self._turning.cancel()
             self._turning = None
-        if self._apart is not None:
-            apart, self._apart = self._apart, None
-            await asyncio.to_thread(apart.stop)
+        if self._heartbeat_thread is not None:
+            thread, self._heartbeat_thread = self._heartbeat_thread, None
+            await asyncio.to_thread(thread.stop)
         await self._loop.stop()
 
     def is_turning(self) -> bool:
@@ -89,12 +89,15 @@ class Heartbeat:
         """Return whether the loop was blocked since ``stalls`` was read, so that other hosts may have taken over."""
         if stalls == self.stalls and self._clock.monotonic() - self._turned_at < self._lease_seconds / 2:
             return False
-        return self._apart is not None
+        return self._heartbeat_thread is not None
 
     def _turn(self) -> None:
         now = self._clock.monotonic()
         if self._turning is not None and now - self._turned_at >= self._lease_seconds / 2:
-            log.warning("weft: this host was blocked for %.1f s; others may have taken over", now - self._turned_at)
+            log.warning(
+                "weft: the event loop of this host was blocked for %.1f s; other hosts may have taken over its runs",
+                now - self._turned_at,
+            )
             self.stalls += 1
         self._turned_at = now
         self._turning = asyncio.get_running_loop().call_later(self._lease_seconds / TURNS_PER_LEASE, self._turn)
@@ -104,17 +107,17 @@ class Heartbeat:
             await asyncio.sleep(self._lease_seconds / BEATS_PER_LEASE)
             await self._beat(self._hosts.beat)
 
-    async def _beat_apart(self) -> None:
-        heart = self._hosts.heartbeat_sender()
+    async def _run_in_thread(self) -> None:
+        sender = self._hosts.heartbeat_sender()
         try:
             while True:
                 turning = self.is_turning()
                 if not turning:
                     self._warn_of_blocking()
-                heard = not turning or await self._beat(heart.beat)
-                await asyncio.sleep(self._lease_seconds / (BEATS_PER_LEASE if heard else TRIES_PER_LEASE))
+                confirmed = not turning or await self._beat(sender.beat)
+                await asyncio.sleep(self._lease_seconds / (BEATS_PER_LEASE if confirmed else TRIES_PER_LEASE))
         finally:
-            await heart.close()
+            await sender.close()
 
     def _warn_of_blocking(self) -> None:
         """Log which code blocks the loop, at growing intervals. Called on the heartbeat thread."""
@@ -124,7 +127,7 @@ class Heartbeat:
         if seconds < self._warn_after or self._loop_here is None:
             return
         self._warn_after = 2 * seconds
-        run, line = _where_it_stands(self._thread)
+        run, line = _blocking_code(self._thread)
         running = asyncio.current_task(self._loop_here)
         flight = next((one for one in self._worker.begun() if one.running is running), None)
         if run:
@@ -154,7 +157,7 @@ class Heartbeat:
         try:
             await beat(self._host)
         except StoreError as error:
-            log.debug("weft: a heartbeat got no answer (%s)", error)
+            log.debug("weft: the store did not confirm a heartbeat (%s)", error)
         except Exception:
             # Continue after any error: a host without heartbeats would lose all its runs.
             log.exception("weft: a heartbeat failed")
@@ -163,8 +166,8 @@ class Heartbeat:
         return False
 
 
-def _where_it_stands(thread: int) -> tuple[str, str]:
-    """Return the run whose code this thread executes, if any, and the innermost user line: " at app.py:12"."""
+def _blocking_code(thread: int) -> tuple[str, str]:
+    """Return the run whose code this thread executes, if any, and the innermost user line, as in " at app.py:12"."""
     line = ""
     frame = sys._current_frames().get(thread)  # noqa: SLF001 - the only way to look at another thread
     while frame is not None:
@@ -181,7 +184,7 @@ def _report(loop: asyncio.AbstractEventLoop, failed: Failed, error: BaseExceptio
         loop.call_soon_threadsafe(failed, "the heartbeat", error)
 
 
-class _Apart:
+class _HeartbeatThread:
     """A thread with its own event loop, for one coroutine."""
 
     def __init__(self, body: Callable[[], Awaitable[None]], failed: Callable[[BaseException], None]) -> None:
@@ -190,8 +193,8 @@ class _Apart:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._started = threading.Event()
-        # A daemon: an engine that was not stopped must not keep its process from ending.
-        self._thread = threading.Thread(target=self._serve, name="weft-heart", daemon=True)
+        # A daemon thread, so that an engine that was not stopped does not keep its process alive.
+        self._thread = threading.Thread(target=self._serve, name="weft-heartbeat", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:

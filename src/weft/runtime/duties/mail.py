@@ -16,7 +16,7 @@ from weft.runtime.duties.scheduler import MAIL, READY, STORE, Wakeups
 from weft.runtime.ownership.claim import Claims
 from weft.runtime.ownership.load import Loader
 from weft.runtime.runs import RunTable
-from weft.runtime.turns import Newborn, Turns
+from weft.runtime.turns import NewChildren, Turns
 
 MAIL_PER_ROUND = 1_000
 
@@ -34,7 +34,7 @@ class MailDuty:
         catalogue: HostCatalogue,
         clock: Clock,
         turns: Turns,
-        newborn: Newborn,
+        new_children: NewChildren,
         claims: Claims,
         loader: Loader,
     ) -> None:
@@ -45,16 +45,16 @@ class MailDuty:
         self._catalogue = catalogue
         self._clock = clock
         self._turns = turns
-        self._newborn = newborn
+        self._new_children = new_children
         self._claims = claims
         self._loader = loader
-        self._passed_over = False
+        self._skipped = False
         """Whether there was mail for a run that was being loaded or released."""
 
     def on_loaded(self) -> None:
-        """Check mail that was skipped again, because a run has been loaded."""
-        if self._passed_over:
-            self._passed_over = False
+        """Check skipped mail again, because a run has been loaded."""
+        if self._skipped:
+            self._skipped = False
             self._wakeups.wake(MAIL)
 
     async def look(self) -> set[str]:
@@ -76,11 +76,11 @@ class MailDuty:
             await self._deliver(await self._inboxes.waiting(self._host, limit=self._limit()), arrived)
 
     def _limit(self) -> int:
-        return MAIL_PER_ROUND + len(self._newborn.waiting)
+        return MAIL_PER_ROUND + len(self._new_children.waiting)
 
     async def _deliver(self, inboxes: Mapping[RunUid, Sequence[Mail] | Corrupt], arrived: set[RunUid]) -> None:
         for uid, inbox in inboxes.items():
-            if uid in self._newborn.waiting:
+            if uid in self._new_children.waiting:
                 continue
             await self._turns.share()
             actor = self._runs.actors.get(uid)
@@ -92,4 +92,4 @@ class MailDuty:
                 # It may have read its inbox later than this, and consumed what is there: ask again.
                 self._wakeups.wake(MAIL)
             else:
-                self._passed_over = True
+                self._skipped = True

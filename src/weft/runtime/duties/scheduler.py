@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from weft.errors import StoreError
 from weft.runtime.background import BackgroundLoop, Failed
-from weft.runtime.complaints import Complaints
+from weft.runtime.throttled_log import ThrottledLog
 
 log = logging.getLogger("weft")
 
@@ -72,7 +72,7 @@ class Duty:
 
     name: str
     every: float
-    """Seconds between two rounds; 0: in every round of the scheduler."""
+    """Seconds between two rounds; 0 to run in every round of the scheduler."""
     wakes_on: frozenset[str]
     run: Callable[[], Awaitable[object]]
     is_due: Callable[[], bool] = lambda: False
@@ -90,7 +90,7 @@ class Scheduler:
         look: Callable[[], Awaitable[Collection[str]]],
         pause: Callable[[], float],
         monotonic: Callable[[], float],
-        complaints: Complaints,
+        throttled_log: ThrottledLog,
         failed: Failed,
     ) -> None:
         """``look`` returns why duties must run after writes of other processes; ``pause`` the seconds until a round."""
@@ -99,7 +99,7 @@ class Scheduler:
         self._look = look
         self._pause = pause
         self._monotonic = monotonic
-        self._complaints = complaints
+        self._throttled_log = throttled_log
         self._next: dict[str, float] = {}
         self._loop = BackgroundLoop("the scheduler of duties", self._run, failed)
 
@@ -125,7 +125,7 @@ class Scheduler:
                 await self._guarded(left[0].name, left[0].run)
                 del left[0]
         except StoreError as error:
-            self._complaints.say("weft: the store does not answer (%s); trying again", error)
+            self._throttled_log.warn("weft: the store does not answer (%s); trying again", error)
             self._next.update((duty.name, 0.0) for duty in left)
             await asyncio.sleep(FAILED_SECONDS)
 
@@ -143,7 +143,7 @@ class Scheduler:
         except StoreError:
             raise
         except Exception:
-            # The other duties must continue: without them, runs would wait for their mail for ever.
+            # The other duties must continue, or runs would wait for their mail forever.
             log.exception("weft: the duty %s failed", name)
             await asyncio.sleep(FAILED_SECONDS)
             return None

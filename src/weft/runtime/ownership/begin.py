@@ -28,7 +28,7 @@ class RunStarter:
         """Create a run and decide its first steps. Returns when the run is durable. Raises IdTaken."""
         run_id = RunId(start.run_id)
         if run_id in self._runs.by_id:
-            raise taken(run_id)
+            raise id_taken(run_id)
         ports = self._ports
         new = uid or RunUid(ports.new_id())
         machine = self._new_machine(start.style, start.workflow, start.version, new)
@@ -55,6 +55,6 @@ class RunStarter:
         return actor.uid
 
 
-def taken(run_id: RunId) -> IdTaken:
+def id_taken(run_id: RunId) -> IdTaken:
     """Make the error for a start whose id belongs to another run."""
     return IdTaken(f"{run_id} exists already.", hint="Choose another id, or omit it for a new run.", run_id=run_id)

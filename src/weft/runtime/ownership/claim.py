@@ -23,12 +23,12 @@ from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
-from weft.runtime.turns import Newborn, Turns
+from weft.runtime.turns import NewChildren, Turns
 
 CLAIMS_PER_SCAN = 500
 LOADS_PER_TURN = 50
-SHARE_MIN = 20
-"""This few runs are not worth sharing between hosts."""
+SHARED_MIN = 20
+"""Up to this number, runs are not shared between hosts."""
 UNCLAIMED = Epoch(0)
 """The epoch of a run that was created for no host."""
 
@@ -48,7 +48,7 @@ class Claims:
         status: HostStatus,
         shared: SharedTasks,
         turns: Turns,
-        newborn: Newborn,
+        new_children: NewChildren,
         background: BackgroundTasks,
         retry: RetryUntilAvailable,
         reload: Callable[[Actor, None, Outcome], Coroutine[Any, Any, None]],
@@ -64,7 +64,7 @@ class Claims:
         self._status = status
         self._shared = shared
         self._turns = turns
-        self._newborn = newborn
+        self._new_children = new_children
         self._background = background
         self._retry_until_available = retry
         self._reload = reload
@@ -120,13 +120,13 @@ class Claims:
 
     async def _share(self, rows: Sequence[RunRow]) -> Sequence[RunRow]:
         """Return the runs that this host claims first. Hosts get different shares, so that they rarely collide."""
-        if len(rows) <= SHARE_MIN:
+        if len(rows) <= SHARED_MIN:
             return rows
         hosts = len(await self._hosts.list_living())
         if hosts < 2:
             return rows
-        apart = sorted(rows, key=lambda row: crc32(f"{self._host}{row.uid}".encode()))
-        return apart[: max(SHARE_MIN, -(-len(rows) // hosts))]
+        ranked = sorted(rows, key=lambda row: crc32(f"{self._host}{row.uid}".encode()))
+        return ranked[: max(SHARED_MIN, -(-len(rows) // hosts))]
 
     async def claim(self, rows: Sequence[RunRow]) -> int:
         """Claim those of these runs whose log can be read here, and load them. Returns how many."""
@@ -160,13 +160,13 @@ class Claims:
 
         A claim without an answer is repeated: either the first one succeeded, or the second one fences it.
         """
-        asked = 0
+        attempts = 0
 
         async def claim() -> list[RunRow]:
-            nonlocal asked
-            asked += 1
+            nonlocal attempts
+            attempts += 1
             claimed = await self._log.claim(list(expected), self._host, expected=expected)
-            if asked == 1:
+            if attempts == 1:
                 return list(claimed)
             names = {row.uid for row in claimed}
             rest = [await self._directory.row(uid) for uid in expected if uid not in names]
@@ -189,5 +189,5 @@ class Claims:
                 self._background.spawn(self._reload(actor, None, Outcome.STALE_EPOCH))
         for uid in owned:
             await self._turns.share()
-            if uid not in self._runs.actors and uid not in self._claiming and uid not in self._newborn.waiting:
+            if uid not in self._runs.actors and uid not in self._claiming and uid not in self._new_children.waiting:
                 await self._loader.load(uid)

@@ -15,7 +15,7 @@ from weft.runtime.worker.step_worker import StepWorker
 
 
 class TaskGuard:
-    """Stops tasks that other hosts have taken over; see :class:`weft.runtime.worker.flight.ConfirmsTasks`."""
+    """Stops tasks that other hosts have taken over. Implements ``ConfirmsTasks``."""
 
     def __init__(
         self,
@@ -37,6 +37,7 @@ class TaskGuard:
         self.is_doubtful = heartbeat.is_doubtful
 
     async def confirm(self, flight: Flight) -> None:
+        """Stop the flight if this host no longer owns its task."""
         if flight.offer is not None:
             await self._retry_until_available(self._shared.renew)
         else:

@@ -20,6 +20,7 @@ from weft.errors import Corrupt, StoreError
 from weft.ports.boundary import boundary
 from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, RunRow, Store
 from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.call_format import format_call
 from weft.runtime.catalogue import Callee
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.ownership.faults import FaultyRuns
@@ -28,7 +29,6 @@ from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
-from weft.runtime.shown import call_shown
 from weft.runtime.trees import Trees
 from weft.runtime.values import ValueStore
 from weft.runtime.worker.step_worker import StepWorker
@@ -74,7 +74,7 @@ class Loader:
         self._faults = faults
         self._retry_until_available = retry
         self._on_loaded = on_loaded
-        self._again: dict[RunUid, list[str]] = {}
+        self._repeated_calls: dict[RunUid, list[str]] = {}
 
     async def load(self, uid: RunUid) -> None:
         """Load a run that this host owns and does not have in memory: a new child, or one whose claim got no answer."""
@@ -83,7 +83,7 @@ class Loader:
             await self.load_run(row, died=row.seq > 0)
 
     async def load_run(self, row: RunRow, *, died: bool, pending: Sequence[PendingCommand] = ()) -> Actor | None:
-        """Load a run that this host owns and let it continue. ``died``: the host that performed its tasks is gone."""
+        """Load a run that this host owns and let it continue. ``died`` says whether the last owner is gone."""
         callee = await self._resolve(row) if not row.style else None
         style, version = (row.style, row.version) if callee is None else (callee.style, callee.version)
         try:
@@ -107,16 +107,16 @@ class Loader:
                     actor.cut_off = await self._is_cut_off(loaded)
                 boundary("recovery.loaded")
                 for offer in rows:
-                    self._shared.know(offer)
+                    self._shared.record_offer(offer)
                 self._restore(actor, loaded, died=died)
                 return actor
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, Corrupt):
                 raise
-            # Any error concerns only this run.
+            # Any other error affects only this run.
             await self._faults.set_aside(actor, error)
             return None
-        # Another host claimed it between our claim and the load.
+        # Another host claimed the run between the claim and the load.
         self._runs.remove(actor)
         for posted in actor.take_unanswered():
             self._background.spawn(self._delivery.deliver(row.uid, posted))
@@ -162,7 +162,7 @@ class Loader:
         for number in lost:
             task = machine.state.tasks[number]
             actor.issue(c.ReportTaskLost(EntryId(number), task.attempt, task.delivery))  # type: ignore[arg-type]
-            self._again.setdefault(actor.uid, []).append(call_shown(task.step, bytes(task.input)))
+            self._repeated_calls.setdefault(actor.uid, []).append(format_call(task.step, bytes(task.input)))
         # Mail comes first: it was accepted before the commands posted here that are not in the log.
         posted = [one for one in actor.mailbox if not one.abandoned]
         actor.mailbox.clear()
@@ -185,7 +185,7 @@ class Loader:
 
     def performed_again(self, uid: RunUid) -> list[str]:
         """Return the calls of this run that had no result when it was loaded."""
-        return self._again.pop(uid, [])
+        return self._repeated_calls.pop(uid, [])
 
     def _lost_tasks(self, actor: Actor) -> list[int]:
         """Return the tasks that were dispatched and that no host performs now."""

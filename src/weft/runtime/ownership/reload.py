@@ -14,10 +14,9 @@ from weft.core.ids import HostId, RunUid
 from weft.errors import KeyReused, StoreError, WeftError
 from weft.ports.store import NewRun, Outcome, Store
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.complaints import Complaints
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
-from weft.runtime.ownership.begin import taken
+from weft.runtime.ownership.begin import id_taken
 from weft.runtime.ownership.faults import FaultyRuns
 from weft.runtime.ownership.load import Loader
 from weft.runtime.retries import RetryUntilAvailable
@@ -25,6 +24,7 @@ from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.runs import RunTable
 from weft.runtime.status import HostStatus
+from weft.runtime.throttled_log import ThrottledLog
 from weft.runtime.timers import Timers
 from weft.runtime.worker.step_worker import StepWorker
 
@@ -50,7 +50,7 @@ class Reloader:
         delivery: CommandDelivery,
         background: BackgroundTasks,
         wakeups: Wakeups,
-        complaints: Complaints,
+        throttled_log: ThrottledLog,
         faults: FaultyRuns,
         retry: RetryUntilAvailable,
         adopt: Callable[[NewRun], None],
@@ -69,7 +69,7 @@ class Reloader:
         self._delivery = delivery
         self._background = background
         self._wakeups = wakeups
-        self._complaints = complaints
+        self._throttled_log = throttled_log
         self._faults = faults
         self._retry_until_available = retry
         self._adopt = adopt
@@ -84,7 +84,7 @@ class Reloader:
         self._background.spawn(self.reload(actor, draft, outcome))
 
     def on_unknown(self, actor: Actor, draft: Draft, error: Exception, guilty: bool) -> None:  # noqa: FBT001
-        """Handle an append that may be in the log. ``guilty``: the store rejected its data."""
+        """Handle an append that may be in the log. ``guilty`` means that the store rejected its data."""
         if guilty:
             self._background.spawn(self._faults.set_aside(actor, error))
         else:
@@ -99,7 +99,7 @@ class Reloader:
         self._runs.remove(actor)
         for posted in actor.take_unanswered():
             if posted.reply is not None:
-                posted.reply(taken(actor.id))
+                posted.reply(id_taken(actor.id))
 
     async def reload(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> None:
         """Discard the run's memory, load it, and repeat commands that the log does not contain. ``None``: unknown."""
@@ -112,17 +112,17 @@ class Reloader:
         pause = PAUSE_SECONDS_FIRST
         while self._status.running:
             try:
-                if await self._read_again(actor, draft, outcome):
+                if await self._try_reload(actor, draft, outcome):
                     return
             except StoreError as error:
-                self._complaints.say("weft: %s cannot be reloaded yet: %s", actor.id, error)
+                self._throttled_log.warn("weft: could not reload %s, trying again: %s", actor.id, error)
             except Exception:
                 # Retry after any error: a run that is not reloaded would never continue.
-                log.exception("weft: %s could not be reloaded", actor.id)
+                log.exception("weft: could not reload %s", actor.id)
             await asyncio.sleep(pause)
             pause = min(2 * pause, PAUSE_SECONDS_MAX)
 
-    async def _read_again(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> bool:
+    async def _try_reload(self, actor: Actor, draft: Draft | None, outcome: Outcome | None) -> bool:
         row = await self._directory.row(actor.uid)
         if row is None:
             return self._start_again(actor)
@@ -158,7 +158,7 @@ class Reloader:
             self._wakeups.wake(MAIL, RUNS)
 
     def _start_again(self, actor: Actor) -> bool:
-        """Repeat the start of a run that was never created. Returns True: there is nothing to load."""
+        """Repeat the start of a run that was never created. Returns True, because there is nothing to load."""
         pending = actor.unanswered()
         self._runs.remove(actor)
         start = next((posted for posted in pending if isinstance(posted.command, c.StartRun)), None)

@@ -6,7 +6,7 @@ from weft.core import events as e
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import CodeState
 from weft.errors import BadValue, Diverged
-from weft.runtime.shown import added_arguments, call_shown
+from weft.runtime.call_format import added_arguments, format_call
 
 
 def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "") -> Diverged:
@@ -44,8 +44,8 @@ def other_arguments(run_id: str, location: str, recorded: bytes, asked: bytes, w
     """Make the error about a call whose arguments differ from the recorded ones. It names both."""
     given = bytes(getattr(e.decode(recorded), "input", e.NULL))
     new = ", ".join(added_arguments(given, asked))
-    there = f"a recorded result for {call_shown('', given)}"
-    return diverged(run_id, location, there, f"{call_shown('', asked)}{where}", new)
+    there = f"a recorded result for {format_call('', given)}"
+    return diverged(run_id, location, there, f"{format_call('', asked)}{where}", new)
 
 
 def map_item(machine: CodeMachine, location: str) -> str:

@@ -15,7 +15,7 @@ from weft.ports.store import Resolved
 from weft.runtime.catalogue import Callee
 from weft.runtime.run.draft import Draft
 from weft.runtime.run.ports import RunPorts
-from weft.runtime.words import read_words
+from weft.runtime.typed_words import read_words
 
 STOPPED_TEXT = "is cancelled or has failed"
 

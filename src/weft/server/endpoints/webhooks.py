@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.errors import NotAllowed
-from weft.runtime.webhooks import Arrived, take_webhook
+from weft.runtime.webhooks import ReceivedWebhook, deliver_webhook
 from weft.server import views
 from weft.server.problems import RequestRefused
 from weft.server.request import ApiCall
@@ -33,7 +33,7 @@ async def take(call: ApiCall) -> views.Nothing:
             "This server accepts no webhooks.",
             hint="Set WEFT_WEBHOOK_URL and WEFT_WEBHOOK_SECRET.",
         )
-    arrived = Arrived(
+    arrived = ReceivedWebhook(
         token=call.parameters["token"],
         body=bytes(call.body_as(msgspec.Raw)),
         signature=call.headers.get(SIGNATURE_HEADER.lower(), ""),
@@ -42,7 +42,7 @@ async def take(call: ApiCall) -> views.Nothing:
     )
     # The response says nothing about the run, because the sender need not know about it.
     try:
-        await take_webhook(call.services.runs, webhooks, arrived)
+        await deliver_webhook(call.services.runs, webhooks, arrived)
     except NotAllowed as error:
         raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
     except NotAnAnswer as error:

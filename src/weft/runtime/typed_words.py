@@ -1,4 +1,4 @@
-"""Convert words from a command line to values: ``n=3`` is a number if ``n`` is one, ``order_id=17`` text if it is text.
+"""Convert words from a command line to values. ``n=3`` is a number if ``n`` is declared as one, otherwise text.
 
 A word that is JSON is read as JSON if the declared type accepts the value, else it is text. Reading needs the workflow:
 the command line reads words with ``--app``, else the host that claims the run does.
@@ -21,7 +21,7 @@ Read = Callable[[str, str], Any]
 """Returns the value of an argument for its name and the word that was typed."""
 
 
-def plain(text: str) -> Any:
+def parse_word(text: str) -> Any:
     """Return the word as JSON if it is JSON, else as text."""
     try:
         return msgspec.json.decode(text)
@@ -29,13 +29,13 @@ def plain(text: str) -> Any:
         return text
 
 
-def by_signature(signature: Signature) -> Read:
+def reader_for_signature(signature: Signature) -> Read:
     """Return a reader of words by the types of a function's parameters."""
     codecs = {parameter.name: parameter.codec for parameter in signature.parameters}
-    return lambda key, text: fitting(text, codecs[key]) if key in codecs else plain(text)
+    return lambda key, text: parse_by_codec(text, codecs[key]) if key in codecs else parse_word(text)
 
 
-def by_schema(schema: Mapping[str, Any] | None) -> Read:
+def reader_for_schema(schema: Mapping[str, Any] | None) -> Read:
     """Return a reader of words by the input schema of a graph."""
     whole = schema or {}
     shared = {name: whole[name] for name in ("$defs", "definitions") if name in whole}
@@ -43,18 +43,18 @@ def by_schema(schema: Mapping[str, Any] | None) -> Read:
     def read(key: str, text: str) -> Any:
         declared = (whole.get("properties") or {}).get(key)
         # References in a field refer to the whole schema.
-        return by_type({**declared, **shared} if shared and isinstance(declared, dict) else declared)(text)
+        return reader_for_type({**declared, **shared} if shared and isinstance(declared, dict) else declared)(text)
 
     return read
 
 
-def by_type(declared: Type) -> Callable[[str], Any]:
+def reader_for_type(declared: Type) -> Callable[[str], Any]:
     """Return a reader of words by the type of a fact or a field."""
 
     def fits(raw: bytes) -> bool:
         return misfit(declared, msgspec.json.decode(raw), raw, check_schema) is None
 
-    return lambda text: text if _is_text(declared) else _reading(text, fits)
+    return lambda text: text if _is_text(declared) else _parse(text, fits)
 
 
 def _is_text(declared: Type) -> bool:
@@ -62,7 +62,7 @@ def _is_text(declared: Type) -> bool:
     return kind == "string"
 
 
-def fitting(text: str, codec: Codec[Any]) -> Any:
+def parse_by_codec(text: str, codec: Codec[Any]) -> Any:
     """Read a word by the type of a parameter."""
 
     def fits(raw: bytes) -> bool:
@@ -72,12 +72,12 @@ def fitting(text: str, codec: Codec[Any]) -> Any:
             return False
         return True
 
-    return text if codec.type is str else _reading(text, fits)
+    return text if codec.type is str else _parse(text, fits)
 
 
-def _reading(text: str, fits: Callable[[bytes], bool]) -> Any:
+def _parse(text: str, fits: Callable[[bytes], bool]) -> Any:
     """Read a word as JSON or as text, whichever its type accepts. If it accepts neither, the start is refused later."""
-    value = plain(text)
+    value = parse_word(text)
     if value == text or fits(msgspec.json.encode(value)) or not fits(msgspec.json.encode(text)):
         return value
     return text
@@ -89,14 +89,14 @@ def read_words(raw: bytes, words: Sequence[str], read: Read) -> bytes:
     return msgspec.json.encode({name: read(name, each) if name in words else each for name, each in named.items()})
 
 
-def read_alike(raw: bytes, words: Sequence[str], other: bytes) -> bytes:
+def read_words_like(raw: bytes, words: Sequence[str], other: bytes) -> bytes:
     """Return an input with each word read as JSON if the other input has that value, else as text."""
     if not words:
         return raw
     there = msgspec.json.decode(other)
 
     def read(name: str, text: str) -> Any:
-        value = plain(text)
+        value = parse_word(text)
         # Compare as JSON: in Python, True equals 1.
         return value if name in there and msgspec.json.encode(there[name]) == msgspec.json.encode(value) else text
 

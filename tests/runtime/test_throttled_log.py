@@ -2,17 +2,17 @@
 
 import pytest
 
-from weft.runtime.complaints import SILENCE_SECONDS, Complaints
+from weft.runtime.throttled_log import INTERVAL_SECONDS, ThrottledLog
 
 
 def test_what_is_said_again_is_counted_and_said_once_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     now = 100.0
-    complaints = Complaints(lambda: now)
+    throttled_log = ThrottledLog(lambda: now)
     for n in range(1_000):
-        complaints.say("%s does not answer", n)
-    complaints.say("another %s", "thing")
-    now += SILENCE_SECONDS
-    complaints.say("%s does not answer", "it")
+        throttled_log.warn("%s does not answer", n)
+    throttled_log.warn("another %s", "thing")
+    now += INTERVAL_SECONDS
+    throttled_log.warn("%s does not answer", "it")
 
     assert [record.getMessage() for record in caplog.records] == [
         "0 does not answer",

@@ -7,18 +7,18 @@ from weft.errors import RunFinished
 from weft.ports.store import RunRow
 
 
-def finished(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
+def finished_error(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
     """Make the error for a command to a run that is over."""
     what = (
         f'the message "{command.name}" was not delivered'
         if isinstance(command, c.DeliverMessage)
         else "nothing was changed"
     )
-    when = ago(now - (row.ended_at or now))
+    when = format_ago(now - (row.ended_at or now))
     return RunFinished(f"{row.id} {row.status} {when}; {what}.", run_id=row.id)
 
 
-def ago(ms: int) -> str:
+def format_ago(ms: int) -> str:
     """Return how long ago something was, for people."""
     seconds = max(0, ms // 1000)
     for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):

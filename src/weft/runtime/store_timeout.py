@@ -1,4 +1,4 @@
-"""Wait for a store as long as it answers any caller, so that a long burst of work is not taken for a failure."""
+"""Give up waiting for a store that answers no caller. A long burst of work is not a failure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 START_SECONDS = 3.5
-"""A start or a command is given up shortly after the store has answered no caller for this long."""
-LATE_SECONDS = 0.1
-"""If a check is later than this, the loop was busy, and answers may not have been processed yet."""
-AGAIN_SECONDS = 0.5
+"""A start or command fails when the store has answered no caller for about this long."""
+DELAY_SECONDS_MAX = 0.1
+"""If a check is delayed by more than this, the loop was busy, and answers may not have been processed yet."""
+RECHECK_SECONDS = 0.5
 
 
-class Patience:
+class StoreTimeout:
     """Ends waits for a store that does not answer. One timer serves all waits, as every start and command waits."""
 
     def __init__(self, answered_at: Callable[[], float]) -> None:
@@ -24,21 +24,21 @@ class Patience:
         self._waiting: dict[asyncio.Task[Any], float] = {}
         """When each wait began, oldest first."""
         self._given_up: set[asyncio.Task[Any]] = set()
-        self._timed_by: asyncio.AbstractEventLoop | None = None
+        self._timer_loop: asyncio.AbstractEventLoop | None = None
         """The loop that has the timer, if there is one."""
-        self._doubted_at = 0.0
+        self._expired_at = 0.0
         """When a wait was first found to be over. It gets extra time, because the loop itself may have been blocked."""
 
     async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for this. Raises TimeoutError when the store has answered no caller for ``START_SECONDS``."""
+        """Wait for a coroutine. Raises TimeoutError when the store has answered no caller for ``START_SECONDS``."""
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         assert task is not None
         if task in self._waiting:
             return await work  # part of another wait
         since = self._waiting[task] = loop.time()
-        if self._timed_by is not loop:
-            self._look_at(loop, since + START_SECONDS)
+        if self._timer_loop is not loop:
+            self._check_at(loop, since + START_SECONDS)
         cancelling = task.cancelling()
         try:
             return await work
@@ -50,29 +50,29 @@ class Patience:
             self._waiting.pop(task, None)
             self._given_up.discard(task)
 
-    def _look_at(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        self._timed_by = loop
-        loop.call_at(due, self._look, loop, due)
+    def _check_at(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+        self._timer_loop = loop
+        loop.call_at(due, self._check, loop, due)
 
-    def _look(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
+    def _check(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
         """End the waits that are over, and check again when the next one may be."""
-        self._timed_by = None
+        self._timer_loop = None
         now = max(due, loop.time())
-        if self._waiting and now - due > LATE_SECONDS:
-            self._look_at(loop, now + AGAIN_SECONDS)
+        if self._waiting and now - due > DELAY_SECONDS_MAX:
+            self._check_at(loop, now + RECHECK_SECONDS)
             return
         answered_at = self._answered_at()
         for task, since in list(self._waiting.items()):
             ends = max(since, answered_at) + START_SECONDS
             if ends > now:
-                self._doubted_at = 0.0
-                self._look_at(loop, ends)
+                self._expired_at = 0.0
+                self._check_at(loop, ends)
                 return
-            if not self._doubted_at:
-                self._doubted_at = now
-                self._look_at(loop, now + AGAIN_SECONDS)
+            if not self._expired_at:
+                self._expired_at = now
+                self._check_at(loop, now + RECHECK_SECONDS)
                 return
             del self._waiting[task]
             self._given_up.add(task)
             task.cancel()
-        self._doubted_at = 0.0
+        self._expired_at = 0.0

@@ -11,13 +11,13 @@ import gc
 from collections.abc import Callable
 
 _DEFAULTS = ((700, 10, 10), (2000, 10, 10), (2000, 10, 0))
-_CALM = (20_000, 10, 10)
+_RAISED = (20_000, 10, 10)
 
 
-def calm() -> Callable[[], None]:
+def raise_gc_thresholds() -> Callable[[], None]:
     """Raise the thresholds if they are Python's defaults. Returns a function that restores them."""
     before = gc.get_threshold()
     if before not in _DEFAULTS:
         return lambda: None
-    gc.set_threshold(*_CALM)
+    gc.set_threshold(*_RAISED)
     return lambda: gc.set_threshold(*before)

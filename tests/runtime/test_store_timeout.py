@@ -15,8 +15,8 @@ from weft.authoring.handles import Handle
 from weft.core import commands as c
 from weft.core.ids import RunId
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.patience import AGAIN_SECONDS, START_SECONDS, Patience
 from weft.runtime.service import RunService
+from weft.runtime.store_timeout import RECHECK_SECONDS, START_SECONDS, StoreTimeout
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
 
@@ -25,8 +25,8 @@ def test_a_store_that_answers_nobody_is_given_up() -> None:
     async def scene() -> None:
         began = asyncio.get_running_loop().time()
         with pytest.raises(TimeoutError):
-            await Patience(lambda: began - 1).wait_for(asyncio.sleep(100))
-        assert asyncio.get_running_loop().time() - began == pytest.approx(START_SECONDS + AGAIN_SECONDS)
+            await StoreTimeout(lambda: began - 1).wait_for(asyncio.sleep(100))
+        assert asyncio.get_running_loop().time() - began == pytest.approx(START_SECONDS + RECHECK_SECONDS)
 
     play(scene())
 
@@ -34,7 +34,7 @@ def test_a_store_that_answers_nobody_is_given_up() -> None:
 def test_a_store_that_answers_others_is_waited_for() -> None:
     async def scene() -> None:
         loop = asyncio.get_running_loop()
-        await Patience(lambda: loop.time() - 1).wait_for(asyncio.sleep(100))
+        await StoreTimeout(lambda: loop.time() - 1).wait_for(asyncio.sleep(100))
 
     play(scene())
 
@@ -44,7 +44,7 @@ def test_each_wait_ends_by_itself_and_the_last_answer_counts() -> None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         answered = [began - 1]
-        patience = Patience(lambda: answered[0])
+        patience = StoreTimeout(lambda: answered[0])
         ended: dict[str, float] = {}
 
         async def one(name: str, delay: float) -> None:
@@ -58,13 +58,13 @@ def test_each_wait_ends_by_itself_and_the_last_answer_counts() -> None:
         answered[0] = loop.time()
         await asyncio.gather(*waits)
         assert ended == {
-            "first": pytest.approx(START_SECONDS + AGAIN_SECONDS + 0.5),
+            "first": pytest.approx(START_SECONDS + RECHECK_SECONDS + 0.5),
             "second": pytest.approx(START_SECONDS + 1),
         }
         # Nobody waited for a while: the next one is looked after as well.
         begun = loop.time()
         await one("third", 50)
-        assert loop.time() - begun == pytest.approx(50 + START_SECONDS + AGAIN_SECONDS)
+        assert loop.time() - begun == pytest.approx(50 + START_SECONDS + RECHECK_SECONDS)
 
     play(scene())
 
@@ -74,7 +74,7 @@ def test_a_loop_that_was_busy_hears_its_answers_first() -> None:
         loop = asyncio.get_running_loop()
         assert isinstance(loop, TimelessLoop)
         answered = [loop.time()]
-        waiting = asyncio.create_task(Patience(lambda: answered[0]).wait_for(asyncio.sleep(9)))
+        waiting = asyncio.create_task(StoreTimeout(lambda: answered[0]).wait_for(asyncio.sleep(9)))
         await asyncio.sleep(0)
         loop.jump(START_SECONDS + 2)
         loop.call_later(0.5, answered.__setitem__, 0, loop.time())
@@ -85,7 +85,7 @@ def test_a_loop_that_was_busy_hears_its_answers_first() -> None:
 
 def test_a_wait_that_is_cancelled_is_no_timeout() -> None:
     async def scene() -> None:
-        waiting = asyncio.create_task(Patience(lambda: 0.0).wait_for(asyncio.sleep(100)))
+        waiting = asyncio.create_task(StoreTimeout(lambda: 0.0).wait_for(asyncio.sleep(100)))
         await asyncio.sleep(1)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -96,7 +96,7 @@ def test_a_wait_that_is_cancelled_is_no_timeout() -> None:
 
 def test_a_wait_that_is_over_keeps_nothing_alive() -> None:
     async def scene() -> bool:
-        patience = Patience(lambda: 0.0)
+        patience = StoreTimeout(lambda: 0.0)
         gc.disable()
         try:
             task = asyncio.create_task(patience.wait_for(asyncio.sleep(0)))

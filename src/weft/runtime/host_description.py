@@ -1,4 +1,4 @@
-"""The description of this process as a host, for people."""
+"""Describe this process as a host, for people."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def this_process(programs: Sequence[tuple[str, str]], queues: Sequence[str]) -> dict[str, Any]:
+def describe_process(programs: Sequence[tuple[str, str]], queues: Sequence[str]) -> dict[str, Any]:
     """Describe this process: where it runs, since when, and which programs and queues it serves.
 
-    ``programs``: pairs of workflow and version. An empty version means runs that were started by name.
+    ``programs`` are pairs of workflow and version. An empty version means runs that were started by name.
     """
     versions: dict[str, list[str]] = {}
     for name, version in sorted(programs):
