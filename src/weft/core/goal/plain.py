@@ -104,7 +104,7 @@ def _start_readers(style: GoalStyle, step: SimpleStep, done: Continuation, env: 
             return done
         _begin(style, event, None, done)
     style.stay_simple()
-    return done._replace(rests=True) if state.tasks else done
+    return Continuation(done.events, done.effects, rests=bool(state.tasks))
 
 
 def _start_ready(style: GoalStyle, flow: NeedCounts, done: Continuation, env: Env) -> Continuation:
@@ -115,7 +115,7 @@ def _start_ready(style: GoalStyle, flow: NeedCounts, done: Continuation, env: En
             return done
         ready = flow.first_ready() if flow.ready else None
         if ready is None:
-            return done._replace(rests=True) if style.state.tasks else done
+            return Continuation(done.events, done.effects, rests=bool(style.state.tasks))
         try:
             (event,) = start(turn, ready)
         except MissingInputs:
