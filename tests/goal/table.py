@@ -18,7 +18,7 @@ from tests.goal.documents import Program
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, OutgoingMail, PerformTask, StopTask
-from weft.core.goal.inputs import bound_inputs
+from weft.core.goal.inputs import assemble_inputs
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import GoalPlan, encode_plan
 from weft.core.goal.seed_names import seed_names
@@ -271,7 +271,7 @@ class Table:
 
     def inputs(self) -> dict[str, Any]:
         return {
-            event.step: msgspec.json.decode(bound_inputs(event.inputs, event.facts, self.state.facts))
+            event.step: msgspec.json.decode(assemble_inputs(event.inputs, event.facts, self.state.facts))
             for event in self.events
             if isinstance(event, e.StepStarted)
         }

@@ -13,7 +13,7 @@ from tests.goal.worlds import ALL, random_steps
 from weft.core.events import Policy, UndoPlan
 from weft.core.goal import catalogue as cat
 from weft.core.goal.catalogue import Catalogue
-from weft.core.goal.checks import BadStep, findings
+from weft.core.goal.checks import BadStep, find_problems
 from weft.core.goal.definitions import (
     AskWay,
     Cache,
@@ -27,7 +27,7 @@ from weft.core.goal.definitions import (
     digest,
     work_digest,
 )
-from weft.core.goal.types import agree, misfit, narrower, normal
+from weft.core.goal.types import narrower, normalize, type_error, types_agree
 from weft.errors import NameTaken, UnknownStep
 
 LANG = Languages()
@@ -98,7 +98,7 @@ BAD: list[tuple[str, StepDef, str, str]] = [
 
 @pytest.mark.parametrize(("what", "definition", "code", "path"), BAD, ids=[case[0] for case in BAD])
 def test_a_definition_that_does_not_hold_is_refused(what: str, definition: StepDef, code: str, path: str) -> None:
-    found = findings(definition, LANG)
+    found = find_problems(definition, LANG)
     assert (code, path) in [(each.code, each.path) for each in found]
     catalogue = Catalogue()
     with pytest.raises(BadStep) as refused:
@@ -123,7 +123,7 @@ def test_what_is_allowed_stays_allowed() -> None:
         step(gives={"a": Give(mapping=Script("value.n")), "b": Give(mapping=Script("value.n"))}),
         step(way=HttpWay(url="http://x.example"), needs={"x": Need(role="optional", default=None, type="null")}),
     ):
-        assert findings(definition, LANG) == []
+        assert find_problems(definition, LANG) == []
 
 
 # --- types -------------------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}}
     ],
 )
 def test_two_declarations_of_a_fact_agree_or_not(one: Any, other: Any, agrees: bool) -> None:
-    assert agree(one, other) is agree(other, one) is agrees
+    assert types_agree(one, other) is types_agree(other, one) is agrees
 
 
 @pytest.mark.parametrize(
@@ -166,13 +166,13 @@ def test_two_declarations_of_a_fact_agree_or_not(one: Any, other: Any, agrees: b
     ],
 )  # fmt: skip
 def test_a_value_fits_its_type_or_not(declared: Any, value: Any, fits: bool) -> None:
-    assert (misfit(declared, value, msgspec.json.encode(value), LANG.fits) is None) is fits
+    assert (type_error(declared, value, msgspec.json.encode(value), LANG.fits) is None) is fits
 
 
 def test_a_schema_that_says_no_more_than_a_word_is_that_word() -> None:
-    assert normal({"type": "integer", "title": "Cents"}) == "integer"
-    assert normal({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}) == "string[][]"
-    assert normal({}) == normal(None) == "any"
+    assert normalize({"type": "integer", "title": "Cents"}) == "integer"
+    assert normalize({"type": "array", "items": {"type": "array", "items": {"type": "string"}}}) == "string[][]"
+    assert normalize({}) == normalize(None) == "any"
     assert narrower("number", "integer") == narrower("integer", "number") == "integer"
     assert narrower(SCHEMA, "object") == narrower("object", SCHEMA) == SCHEMA
 

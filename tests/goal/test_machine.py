@@ -30,13 +30,13 @@ def test_a_plan_with_nothing_to_do_completes_in_its_first_append() -> None:
 
 def test_a_given_value_of_the_wrong_type_is_refused_and_no_run_exists() -> None:
     plan = plan_of({"g": {"needs": {"n": "number"}}}, ["g"], {"n": 1})
-    with pytest.raises(BadValue, match="n does not fit: a string is not a number"):
+    with pytest.raises(BadValue, match="n has the wrong type: a string is not a number"):
         Table(plan, {"n": "one"})
 
 
 def test_a_plan_made_from_other_names_is_refused() -> None:
     plan = plan_of({"g": {"needs": {"n": "number"}}}, ["g"], {"n": 1})
-    with pytest.raises(BadPlan, match="made with n given"):
+    with pytest.raises(BadPlan, match="expects n to be given"):
         Table(plan, {})
 
 

@@ -13,7 +13,7 @@ from tests.goal.test_golden import plan_shown
 from tests.goal.worlds import ALL, Traits, random_steps
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import Give, GoalWay, Need, StepDef, StepWay
-from weft.core.goal.plan import decode_plan, encode_plan, refuse_incomplete
+from weft.core.goal.plan import check_complete, decode_plan, encode_plan
 from weft.core.goal.planner import make_plan
 from weft.errors import BadPlan, LimitExceeded, UnknownStep
 
@@ -59,7 +59,7 @@ def test_giving_all_that_is_required_makes_a_plan_that_can_start() -> None:
         plan = make_plan(Catalogue(steps), goals, [])
         full = make_plan(Catalogue(steps), goals, plan.required)
         assert full.required == []
-        refuse_incomplete(full)
+        check_complete(full)
 
 
 def test_a_step_that_does_not_lie_upstream_changes_nothing() -> None:
@@ -81,7 +81,7 @@ def test_what_is_missing_is_named_with_who_needs_it() -> None:
     plan = make_plan(catalogue_of(steps), ["g"], [])
     assert plan.missing == {"k": ["a", "g"]}
     with pytest.raises(BadPlan, match=r"k \(for a, g\)"):
-        refuse_incomplete(plan)
+        check_complete(plan)
 
 
 def test_an_unknown_goal_is_refused_with_the_name_that_was_probably_meant() -> None:
@@ -112,14 +112,14 @@ def test_what_a_child_lacks_refuses_its_parent() -> None:
     plan = make_plan(Catalogue([inner, outer, deep]), ["deep"], ["k"])
     assert plan.required == ["deep/outer/k"]
     with pytest.raises(BadPlan, match="deep/outer/k"):
-        refuse_incomplete(plan)
+        check_complete(plan)
 
 
 def test_a_blocked_goal_of_a_child_refuses_its_parent_too() -> None:
     inner = step_of("inner", {"needs": {"k": {"collect": "none"}}})
     outer = _goal_step("outer", ["inner"], {"k": Need()})
     with pytest.raises(BadPlan, match="outer/inner"):
-        refuse_incomplete(make_plan(Catalogue([inner, outer]), ["outer"], ["k"]))
+        check_complete(make_plan(Catalogue([inner, outer]), ["outer"], ["k"]))
 
 
 def test_goals_of_a_child_must_exist_when_it_is_planned() -> None:

@@ -15,9 +15,9 @@ from tests.goal.table import Table
 from tests.goal.worlds import ALL, Traits, planned, random_behaviour, random_steps
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.goal.flow import NeedCounts
-from weft.core.goal.inputs import bound_inputs
+from weft.core.goal.inputs import assemble_inputs
 from weft.core.goal.machine import GoalMachine
+from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.state import OVER_STEP, GoalState
 
@@ -38,7 +38,7 @@ class Watched(Table):
         for event in events:
             if isinstance(event, e.StepStarted):
                 assert event.step in needed(self.plan, self.state, now=True), "a needless start"
-                bound = bound_inputs(event.inputs, event.facts, self.state.facts)
+                bound = assemble_inputs(event.inputs, event.facts, self.state.facts)
                 assert msgspec.json.decode(bound) == inputs_of(self.plan, self.state, event.step)
             super().take([event])
             self.compare_counts()

@@ -16,8 +16,8 @@ from tests.goal.test_random_runs import counts, worlds
 from tests.goal.worlds import ALL
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.goal.flow import NeedCounts
 from weft.core.goal.machine import GoalMachine
+from weft.core.goal.need_counts import NeedCounts
 from weft.core.ids import Millis, Seq
 from weft.errors import Refused, RunUndone
 from weft.observe.history import History

@@ -303,7 +303,7 @@ steps:
         (6, "steps.price.needs.order_id.type"): 'there is no type "strin". Did you mean "string"?',
         (7, "steps.price.needs.coupon.defalt"): '"defalt" is not a field here. Did you mean "default"?',
         (7, "steps.price.needs.coupon.deadline"): told[7, "steps.price.needs.coupon.deadline"],
-        (8, "steps.price.needs.n.each"): "each needs an array, and n is number.",
+        (8, "steps.price.needs.n.each"): "`each` needs an array, but n is number.",
         (9, "steps.price.gives.total.type"): 'there is no type "numbr". Did you mean "number"?',
         (9, "steps.price.gives.order_id"): "order_id is both needed and given. Give it another name.",
         (10, "steps.price.when"): "the cel does not compile: the name contry is unknown",

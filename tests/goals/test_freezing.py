@@ -152,7 +152,7 @@ def test_what_a_graph_cannot_say_is_refused_with_the_reason(steps: dict[str, Any
 
 
 def test_a_plan_that_could_not_start_cannot_be_frozen() -> None:
-    with pytest.raises(BadPlan, match="nobody gives x"):
+    with pytest.raises(BadPlan, match="no step gives x"):
         frozen({"a": {"step": "a", "needs": ["x"]}}, "a")
 
 

@@ -25,7 +25,7 @@ def givers(count: int, **more: Any) -> dict[str, Any]:
 def comparisons(monkeypatch: pytest.MonkeyPatch, count: int, **more: Any) -> int:
     """How often types are compared and providers looked at while this many steps are registered and merged."""
     counted = 0
-    agree, upstream = module.agree, Catalogue._upstream
+    agree, upstream = module.types_agree, Catalogue._upstream
 
     def counting(*given: Any) -> bool:
         nonlocal counted
@@ -39,7 +39,7 @@ def comparisons(monkeypatch: pytest.MonkeyPatch, count: int, **more: Any) -> int
             yield one
 
     with monkeypatch.context() as patched:
-        patched.setattr(module, "agree", counting)
+        patched.setattr(module, "types_agree", counting)
         patched.setattr(Catalogue, "_upstream", walking)
         loaded = load_steps(givers(count, **more), GOAL_LANGUAGES)
         catalogue = Catalogue()

@@ -50,7 +50,7 @@ def test_a_start_from_elsewhere_is_planned_by_its_host(tmp_path: Path) -> None:
         app = shop(url)
         async with app:
             good = await app.get("good", app.registered.runnable_named("pricing")).result(timeout=120)
-            with pytest.raises(weft.RunFailed, match="nobody gives n"):
+            with pytest.raises(weft.RunFailed, match="no step gives n"):
                 await app.get("bad").result(timeout=120)
             return [good["total"], await app.get("bad").status()]
 

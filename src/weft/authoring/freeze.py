@@ -27,7 +27,7 @@ from weft.core.goal.definitions import (
     give_key,
     inner_name,
 )
-from weft.core.goal.plan import GoalPlan, refuse_incomplete
+from weft.core.goal.plan import GoalPlan, check_complete
 from weft.core.goal.types import is_array
 from weft.errors import BadPlan
 from weft.steps.definition import DEFINED
@@ -45,7 +45,7 @@ def freeze(plan: GoalPlan, name: str, step_parameters: StepParameters) -> dict[s
     Raises:
         BadPlan: the plan is incomplete, or a graph cannot express it; the message names the step and the reason.
     """
-    refuse_incomplete(plan)
+    check_complete(plan)
     return _Freezer(plan, name, step_parameters).document()
 
 

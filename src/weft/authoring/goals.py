@@ -97,7 +97,7 @@ class Goal(Runnable[Facts]):
     def plan_for(self, given: bytes) -> Raw:
         assert self.group is not None
         plan = self.group.root().make_plan(self.goals, list(values.decode(given)))
-        planning.refuse_incomplete(plan)
+        planning.check_complete(plan)
         return Raw(planning.encode_plan(plan))
 
     def given(self, input: Mapping[str, Any]) -> bytes:

@@ -16,7 +16,7 @@ from weft.authoring.workflows import Workflow
 from weft.core import values
 from weft.core.durations import duration_ms
 from weft.core.goal.definitions import Cache, Give, Need, Script, StepDef, StepWay, WorkflowWay
-from weft.core.goal.types import Type, normal
+from weft.core.goal.types import Type, normalize
 from weft.errors import BadValue, LimitExceeded, UsageError
 from weft.steps.signature import Parameter
 
@@ -91,7 +91,7 @@ def _need(parameter: Parameter, annotations: Sequence[Any]) -> tuple[str, Need]:
     if const is not None:
         return name, Need(role="const", type=kind, name=inner, value=const.value)
     if each is not None:
-        kind = normal(f"{kind}[]") if isinstance(kind, str) and kind != "any" else "array"
+        kind = normalize(f"{kind}[]") if isinstance(kind, str) and kind != "any" else "array"
     elif fact.collect in ("some", "all"):
         kind = _item_type(kind)
     return name, Need(
@@ -151,7 +151,7 @@ def _resolved(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _type(schema: dict[str, Any]) -> Type:
     """Return the short form of a JSON Schema, if it has one."""
-    short = normal({key: value for key, value in schema.items() if key != "default"})
+    short = normalize({key: value for key, value in schema.items() if key != "default"})
     return None if short == "any" else short
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from weft.core.findings import At, Problems
-from weft.core.goal.checks import BadStep, Languages, findings
+from weft.core.goal.checks import BadStep, Languages, find_problems
 from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, give_key, inner_name
 from weft.documents.fields import Fields
 from weft.documents.source import DocumentKind, check_format, listed_items
@@ -112,7 +112,7 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
         labels=labels,
     )
     places = {**facts.places, "when": step.place(step.spelling("when", "predicate")), _word(definition): ways.at}
-    for each in findings(definition, languages):
+    for each in find_problems(definition, languages):
         step.problems.add(each.code, _place(each.path, step.at, places), each.message, each.suggestion)
     return Folded(definition, step.at) if len(step.problems.entries) == before else None
 

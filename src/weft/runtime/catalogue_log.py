@@ -211,7 +211,7 @@ def _merge_one(planner: Catalogue, step: StepDef, adopted: dict[str, StepDef], *
             )
         return
     try:
-        planner.check_beside(step, cycles=cycles)
+        planner.check_conflicts(step, cycles=cycles)
     except BadStep as error:
         yield error
         return

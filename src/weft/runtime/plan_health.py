@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from weft.core.goal.catalogue import Checkup
 from weft.core.goal.definitions import GoalWay, StepDef, WorkflowWay, inner_name
-from weft.core.goal.plan import GoalPlan, refuse_incomplete
+from weft.core.goal.plan import GoalPlan, check_complete
 from weft.core.graph.model import GoalWork, StepWork, WorkflowWork
 from weft.errors import UsageError
 from weft.runtime.catalogue import HostCatalogue
@@ -54,7 +54,7 @@ class PlanHealth:
     def _of_goals(self, goals: Sequence[str], given: Sequence[str]) -> Checkup:
         try:
             plan: GoalPlan = self._catalogue.plan(goals, given)
-            refuse_incomplete(plan)
+            check_complete(plan)
         except UsageError as error:
             return Checkup("unhealthy", error.message)
         return _worst((step.id, self._of_step(step)) for step in plan.steps.values())

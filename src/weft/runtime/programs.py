@@ -20,7 +20,7 @@ from weft.core.events import ABSENT, DEFAULT_POLICY, Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.machine import GoalMachine
-from weft.core.goal.plan import GoalPlan, encode_plan, refuse_incomplete
+from weft.core.goal.plan import GoalPlan, check_complete, encode_plan
 from weft.core.goal.planner import make_plan
 from weft.core.goal.scripts import ScriptReader as GoalReader
 from weft.core.goal.state import GoalState
@@ -179,7 +179,7 @@ class GraphProgram:
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Raw:
         plan = self._registry.plan(goals, given)
-        refuse_incomplete(plan)
+        check_complete(plan)
         return Raw(encode_plan(plan))
 
 
@@ -302,7 +302,7 @@ def start_plan(program: AnyProgram, given: bytes, goals: Sequence[str]) -> Raw:
     plan = program.plan(list(values.decode(given)), goals) if isinstance(program, GoalProgram) else None
     if plan is None:
         return ABSENT
-    refuse_incomplete(plan)
+    check_complete(plan)
     return Raw(encode_plan(plan))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from weft.core.goal.types import Type, misfit, normal
+from weft.core.goal.types import Type, normalize, type_error
 from weft.errors import WeftError
 from weft.runtime.schemas import check_schema
 from weft.steps.codec import Codec
@@ -52,13 +52,13 @@ def reader_for_type(declared: Type) -> Callable[[str], Any]:
     """Return a reader of words by the type of a fact or a field."""
 
     def fits(raw: bytes) -> bool:
-        return misfit(declared, msgspec.json.decode(raw), raw, check_schema) is None
+        return type_error(declared, msgspec.json.decode(raw), raw, check_schema) is None
 
     return lambda text: text if _is_text(declared) else _parse(text, fits)
 
 
 def _is_text(declared: Type) -> bool:
-    kind = declared.get("type") if isinstance(declared, dict) else normal(declared)
+    kind = declared.get("type") if isinstance(declared, dict) else normalize(declared)
     return kind == "string"
 
 

@@ -1,6 +1,6 @@
-"""Requests of the code at a place that is not recorded yet.
+"""Decide asks: requests of the code at a place that is not recorded yet. Pure.
 
-Each ask becomes one event, or more if it can be answered at once.
+Each ask causes one event, or more if it can be answered at once.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from weft.errors import Failure, NotFound, WeftError
 
 
 class Indexed(Protocol):
+    """The part of a style that has the index of entries."""
+
     @property
     def index(self) -> CodeIndex: ...
 
 
 class CodeRun(Protocol):
-    """A code run as the functions here see it."""
+    """The part of a code run that the functions here use."""
 
     @property
     def state(self) -> CodeState: ...
@@ -39,8 +41,8 @@ def decide(code: CodeRun, ask: c.Ask, env: Env) -> Sequence[e.AnyEvent]:
     add: list[str] = []
     path = path_of(index, ask, add)
     events = ASKS[type(ask)](state, ask, path, add, env)
-    leaving = _LEAVING.get(type(ask))
-    return events if leaving is None else (*_cancel_below(state, index, leaving(ask)), *events)
+    removed = _REMOVED_SCOPES.get(type(ask))
+    return events if removed is None else (*_cancel_below(state, index, removed(ask)), *events)
 
 
 def path_of(index: CodeIndex, ask: c.Ask, add: list[str]) -> e.Path:
@@ -57,10 +59,10 @@ def path_of(index: CodeIndex, ask: c.Ask, add: list[str]) -> e.Path:
 
 def _cancel_below(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -> list[e.AnyEvent]:
     """Cancel the open entries in scopes that are about to be removed from the state. Children continue."""
-    found = [state.entries.get(number) for prefix in prefixes for number in index.below(prefix)]
+    entries = [state.entries.get(number) for prefix in prefixes for number in index.below(prefix)]
     return [
         e.EntryCancelled(entry=entry.id)
-        for entry in found
+        for entry in entries
         if entry is not None and entry.status == "open" and entry.kind not in ("child", "loop")
     ]
 
@@ -176,13 +178,13 @@ ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str], Env], Sequence[e.A
 }
 
 
-def _rounds_leaving(ask: c.TurnLoop) -> list[str]:
-    past = ask.round - ask.keep - 1
-    return [f"{key_of(ask.scope, ask.name, ask.n)}/~{past}/"] if past >= 0 else []
+def _removed_rounds(ask: c.TurnLoop) -> list[str]:
+    oldest = ask.round - ask.keep - 1
+    return [f"{key_of(ask.scope, ask.name, ask.n)}/~{oldest}/"] if oldest >= 0 else []
 
 
-_LEAVING: dict[type, Callable[[Any], list[str]]] = {
-    c.TurnLoop: _rounds_leaving,
+_REMOVED_SCOPES: dict[type, Callable[[Any], list[str]]] = {
+    c.TurnLoop: _removed_rounds,
     c.FinishLoop: lambda ask: [f"{key_of(ask.scope, ask.name, ask.n)}/"],
     c.DecideRace: lambda ask: [f"{key_of(ask.scope, ask.name, ask.n)}/{loser}/" for loser in ask.losers],
 }
@@ -212,11 +214,11 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
 
 
 def _first_at(state: CodeState, index: CodeIndex, place: str) -> int:
-    """Return the first entry at or below a place, or the loop entry if the place was in a round no longer kept."""
-    found = index.keys.get(place)
+    """Return the first entry at or below a place, or the loop entry if the place is in a round that was removed."""
+    number_here = index.keys.get(place)
     entries: list[int] = index.below(f"{place}/")
-    if found is not None:
-        entries.append(found)
+    if number_here is not None:
+        entries.append(number_here)
     if entries:
         return min(entries)
     segments = place.split("/")
@@ -225,15 +227,18 @@ def _first_at(state: CodeState, index: CodeIndex, place: str) -> int:
         loop = state.entries[number] if number is not None else None
         if loop is not None and loop.kind == "loop" and (loop.status == "done" or loop.round > int(segment[1:])):
             return _first_at(state, index, loop.key)
-    raise NotFound(f"{state.run_id} has recorded nothing at {place!r}.", hint="weft show lists the recorded places.")
+    raise NotFound(
+        f"{state.run_id} has recorded nothing at {place!r}.",
+        hint=f"To see the recorded places: weft show {state.run_id}",
+    )
 
 
 def _loops_past(state: CodeState, index: CodeIndex, places: Sequence[str]) -> list[int]:
     """Return the loops that have moved past one of these places.
 
-    They start again and replay the rounds that are still recorded.
+    A retry starts them again and replays the rounds that are still recorded.
     """
-    found: dict[int, None] = {}
+    loops: dict[int, None] = {}
     for place in places:
         segments = place.split("/")
         for at, segment in enumerate(segments):
@@ -242,5 +247,5 @@ def _loops_past(state: CodeState, index: CodeIndex, places: Sequence[str]) -> li
                 continue
             loop = state.entries[number]
             if loop.kind == "loop" and (loop.status == "done" or loop.round > int(segment[1:])):
-                found[number] = None
-    return list(found)
+                loops[number] = None
+    return list(loops)

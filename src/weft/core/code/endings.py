@@ -1,4 +1,4 @@
-"""Commands from the code that end something: an entry, a message of the wrong type, or the run."""
+"""Commands from the code that end the run, cancel an entry, or refuse a message of the wrong type. Pure."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def complete(code: CodeRun, command: c.CompleteRun, _: Env) -> Sequence[e.AnyEve
 def fail(code: CodeRun, command: c.FailRun, _: Env) -> Sequence[e.AnyEvent]:
     """End the run after the code has raised an exception: at once, if nothing is open or has to be undone."""
     state = code.state
-    left = state.tasks or state.children or state.timers or state.waits or state.asks
-    if not left and not state.undo and not undo.has_dropped(state):
+    is_open = state.tasks or state.children or state.timers or state.waits or state.asks
+    if not is_open and not state.undo and not undo.has_dropped(state):
         return (e.RunFailedEvent(failure=command.failure),)
     return lifecycle.begin_end(state, command.failure)
 
@@ -34,7 +34,7 @@ def end_cancelled(code: CodeRun, _: c.EndCancelled, __: Env) -> Sequence[e.AnyEv
 
 
 def refuse_message(code: CodeRun, command: c.RefuseMessage, _: Env) -> Sequence[e.AnyEvent]:
-    """Refuse a message of the wrong type, and tell the sender if it waits for an answer."""
+    """Refuse a message of the wrong type, and answer its sender if the sender waits."""
     refused = e.MessageRefused(wait=command.wait, id=command.id, error=command.error)
     return (refused, *messages.refuse_message(code.state, command.id, command.error))
 

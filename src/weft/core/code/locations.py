@@ -1,4 +1,4 @@
-"""Locations of operations: readable for people, compact in the log.
+"""Locations of operations in a code run, as readable text and as compact paths in the log. Pure.
 
 ``pages/~3/fetch#2`` is the second ``fetch`` in round 3 of ``pages``. ``~3`` is a round of a loop or an item of a map,
 and ``&1`` is an asyncio task, numbered by creation. The log stores a location as a list of indexes into the run's name
@@ -26,11 +26,11 @@ def key_of(scope: str, name: str, n: int) -> str:
 
 
 def check_name(name: str) -> str:
-    """Refuse a name that could be mistaken for another place."""
+    """Return the name if it is valid in a location. Raises BadValue."""
     if not name or len(name) > NAME_MAX or name[0] in _RESERVED or "/" in name or "#" in name or not name.isprintable():
         raise BadValue(
             f"{name[:60]!r} cannot name a place in a workflow.",
-            hint="A name has 1 to 200 printable characters, no / or #, and does not begin with ~, & or !.",
+            hint="Use 1 to 200 printable characters without / and #, and do not begin with ~, & or !.",
             code="value.bad_name",
         )
     return name
@@ -52,7 +52,10 @@ def compact(key: str, names: Mapping[str, int], add: list[str]) -> Path:
 
 
 def registered(name: str, names: Mapping[str, int], add: list[str]) -> int | str:
-    """Return the index of a name, or the name if the registry is full. Generated names must not fill the state."""
+    """Return the index of a name, or the name if the registry is full.
+
+    The limit keeps generated names from filling the state.
+    """
     index = names.get(name)
     if index is not None:
         return index

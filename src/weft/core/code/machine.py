@@ -17,7 +17,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class CodeMachine(Kernel):
-    """One code run."""
+    """The machine of one code run."""
 
     __slots__ = ()
 
@@ -48,9 +48,9 @@ class CodeMachine(Kernel):
 
     def entry(self, ask: c.Ask) -> Entry:
         """Return the entry of an ask that was just recorded."""
-        found = self.style.index.find(key_of(ask.scope, ask.name, ask.n))
-        assert found is not None, "a decided ask creates an entry"
-        return found
+        entry = self.style.index.find(key_of(ask.scope, ask.name, ask.n))
+        assert entry is not None, "a decided ask creates an entry"
+        return entry
 
     def lookup(self, key: str) -> Entry | None:
         """Return the entry at a location, if there is one."""

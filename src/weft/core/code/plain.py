@@ -1,8 +1,8 @@
 """The fast path of a code run: a task succeeds, and the code schedules the next one.
 
-Nearly every step of every run takes this path. So each function here decides, evolves and derives the effect in one
-call, where the tables do so one after the other. In any other case a function changes nothing and returns None; then
-use the tables. The tables are the reference, and ``tests/core/test_plain.py`` compares both.
+Nearly every step of every run takes this path, so each function decides, evolves and derives the effect in one call. In
+any other case, a function changes nothing and returns None, and the tables are used. The tables are the reference, and
+``tests/core/test_plain.py`` compares both.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
     if task.undo is not None or task.undo_of or task.policy.deadline_ms:
         return None
     if state.reversals or state.gone or state.gone_children:
-        return None  # the tables look after what was dropped, or went with the last event
+        return None  # the tables handle work that was dropped or removed
     state.seq += 1
     state.at = at
     del state.tasks[number]
@@ -51,7 +51,7 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
 
 
 def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Scheduled | None:
-    """Schedule a task."""
+    """Schedule a task, in the common case."""
     state, index = machine.state, machine.style.index
     policy = ask.policy
     if ask.inline or ask.early or policy.deadline_ms or state.queue:

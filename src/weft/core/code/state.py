@@ -1,4 +1,4 @@
-"""The state of a code run: its entries by location, and the order of facts. Replay needs nothing else."""
+"""The state of a code run: its entries by location, and the order of its facts. Replay needs nothing else."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Entry(msgspec.Struct, omit_defaults=True):
     due: int = 0
     """When a wait for messages times out. A refused message does not extend it."""
     optional: bool = False
-    """Replay may skip this entry: a pure step, or an entry recorded after one that a retry dropped."""
+    """Whether replay may skip this entry, because it is a pure step or was recorded after one that a retry dropped."""
 
 
 class Scope(msgspec.Struct):
@@ -41,21 +41,21 @@ class Scope(msgspec.Struct):
 
 
 class CodeState(State, kw_only=True, omit_defaults=True):
-    """The entries of a code run, and its facts in the order in which the code gets them, live and on replay."""
+    """The entries of a code run, and its facts in the order in which the code receives them, live and on replay."""
 
     names: list[str] = msgspec.field(default_factory=lambda: ["~", "&"])
     entries: dict[int, Entry] = {}
     facts: list[int] = []
     reborn: dict[str, int] = {}
-    """How often a retry dropped the child at a place. The next child there needs a new id."""
+    """How often a retry dropped the child at a place. The next child at that place needs a new id."""
     dropped: int = 0
     """The number of facts whose entries were removed from the state."""
 
 
 class CodeIndex:
-    """An index for fast lookups in a ``CodeState``. It can be rebuilt from the state.
+    """An index of the entries of a ``CodeState``, which can be rebuilt from the state.
 
-    Most of the index is built on first use. A replay that reaches its entries in the order of the log never needs it.
+    Most of it is built on first use. A replay that reaches the entries in the order of the log never needs it.
     """
 
     __slots__ = ("_keys", "_scopes", "_state", "name_ids", "paths")
@@ -115,10 +115,10 @@ class CodeIndex:
 
     def below(self, prefix: str) -> list[int]:
         """Return the entries in a scope and in all scopes below it."""
-        found = self.scopes.get(prefix)
-        if found is None:
+        scope = self.scopes.get(prefix)
+        if scope is None:
             return []
-        return [*found.entries, *(number for inner in found.scopes for number in self.below(inner))]
+        return [*scope.entries, *(number for inner in scope.scopes for number in self.below(inner))]
 
     def drop(self, prefix: str) -> list[int]:
         """Remove a scope and all scopes below it. Returns their entries."""
@@ -128,21 +128,21 @@ class CodeIndex:
         return self._drop(prefix)
 
     def _drop(self, prefix: str) -> list[int]:
-        found = self.scopes.pop(prefix, None)
-        if found is None:
+        scope = self.scopes.pop(prefix, None)
+        if scope is None:
             return []
-        gone = list(found.entries)
-        for inner in found.scopes:
-            gone.extend(self._drop(inner))
+        entries = list(scope.entries)
+        for inner in scope.scopes:
+            entries.extend(self._drop(inner))
         self.paths.pop(prefix, None)
-        return gone
+        return entries
 
 
 def _scope(scopes: dict[str, Scope], prefix: str) -> Scope:
-    found = scopes.get(prefix)
-    if found is None:
-        found = scopes[prefix] = Scope()
+    scope = scopes.get(prefix)
+    if scope is None:
+        scope = scopes[prefix] = Scope()
         cut = prefix.rfind("/", 0, -1) + 1
         if cut:
             _scope(scopes, prefix[:cut]).scopes[prefix] = None
-    return found
+    return scope

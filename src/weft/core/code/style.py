@@ -1,8 +1,8 @@
 """The style of code runs: entries by location, and facts in the order of the log.
 
-The driver looks up an *ask* of the code by its location. Only an ask that is not recorded yet becomes a command. When
-an entry ends (by a result, a timer, a message or a child), its number is appended to ``facts``. The code gets the facts
-in exactly this order, both live and on replay.
+The driver looks up each *ask* of the code by its location. Only an ask that is not recorded yet becomes a command. When
+an entry ends (by a result, a timer, a message or a child), its number is appended to ``facts``. The code receives the
+facts in exactly this order, both live and on replay.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
 TIMED_OUT = "wait.timed_out"
-_SILENT = ("now", "random", "uuid", "version", "map", "set", "answer")
+_INSTANT_KINDS = ("now", "random", "uuid", "version", "map", "set", "answer")
 """The kinds of entries that are done as soon as they are recorded. They are not facts."""
 _KINDS: dict[type, str] = {
     e.TaskScheduled: "step",
@@ -131,7 +131,7 @@ class CodeStyle:
         return entry.status == "cancelled" and ended.how == "task" and self.state.ended and ended.failure is None
 
     def retry_later(self, number: int, due: int) -> None:
-        """Do nothing: the entry stays open until the next attempt ends."""
+        """Do nothing, because the entry stays open until the next attempt ends."""
 
     def _stopped(self, entry: Entry | None, number: int) -> None:
         state = self.state
@@ -141,7 +141,7 @@ class CodeStyle:
         if task is not None and task.draining and entry is not None:
             task.place = entry.key
         if task is not None and task.draining and not (state.timed_out or state.ended) and state.cancelled is None:
-            undo.add_reversal(state, [number], ())  # the code cancelled it; if it completes anyway, it is undone
+            undo.add_reversal(state, [number], ())  # if the cancelled task completes anyway, it is undone
 
     # --- entries --------------------------------------------------------------------------------------------------
 
@@ -175,7 +175,7 @@ class CodeStyle:
             state.dropped = 0
 
     def _drop(self, number: int) -> None:
-        """Remove an entry from the state. Its undo stays, and so does a child that was told to stop."""
+        """Remove an entry from the state. Its undo and a cancelled child stay in the state."""
         state, index = self.state, self.index
         entry = state.entries.pop(number, None)
         if entry is None:
@@ -187,11 +187,11 @@ class CodeStyle:
         state.timers.pop(number, None)
         state.waits.pop(number, None)
         state.asks.pop(number, None)
-        state.dropped += entry.status in ("done", "failed") and entry.kind not in _SILENT
+        state.dropped += entry.status in ("done", "failed") and entry.kind not in _INSTANT_KINDS
 
     # --- events ---------------------------------------------------------------------------------------------------
 
-    def _told_to_stop(self, event: e.CancelRequested | e.RunTimedOut) -> None:
+    def _stop_requested(self, event: e.CancelRequested | e.RunTimedOut) -> None:
         self.state.facts.append(CANCEL)
 
     def _retried(self, event: e.RunRetried) -> None:
@@ -259,9 +259,9 @@ class CodeStyle:
         entry = self._loop(event)
         entry.round = event.round
         entry.output = event.state
-        past = event.round - event.keep - 1
-        if past >= 0:
-            self._drop_scope(f"{entry.key}/~{past}/")
+        oldest = event.round - event.keep - 1
+        if oldest >= 0:
+            self._drop_scope(f"{entry.key}/~{oldest}/")
 
     def _loop_finished(self, event: e.LoopFinished) -> None:
         entry = self._loop(event)
@@ -271,8 +271,8 @@ class CodeStyle:
 
     evolve: ClassVar[EvolveRows] = with_style_rows(
         {
-            e.CancelRequested: _told_to_stop,
-            e.RunTimedOut: _told_to_stop,
+            e.CancelRequested: _stop_requested,
+            e.RunTimedOut: _stop_requested,
             e.RunRetried: _retried,
             e.AttributesSet: _attributes_set,
             e.MessageRefused: _message_refused,

@@ -1,8 +1,8 @@
-"""The catalogue of steps: which steps are registered, which provide and read each fact, and what may change. Pure.
+"""The catalogue of steps: the registered definitions, and the providers and readers of each fact. Pure.
 
-The catalogue is event-sourced like a run. `register`, `update`, `unregister` and `report_health` change nothing: they
-return the events that they would cause. `evolve` applies an event. Providers and consumers always reflect the current
-definitions. Changes never affect runs, because a plan contains its definitions.
+The catalogue is event-sourced like a run. ``register``, ``update``, ``unregister`` and ``report_health`` change
+nothing, but return events; ``evolve`` applies an event. Changes never affect runs, because a plan contains its
+definitions.
 
 Rules: docs/internals/goal.md#1-the-catalogue.
 """
@@ -16,10 +16,10 @@ from typing import Literal
 import msgspec
 
 from weft.core.findings import Finding, did_you_mean
-from weft.core.goal.checks import BadStep, Languages, findings, refusal
+from weft.core.goal.checks import BadStep, Languages, bad_step, find_problems
 from weft.core.goal.definitions import GoalWay, ScriptWay, StepDef, declared_types
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.types import Type, agree, narrower, shown
+from weft.core.goal.types import Type, narrower, type_text, types_agree
 from weft.errors import NameTaken, UnknownStep
 
 Health = Literal["unknown", "healthy", "unhealthy"]
@@ -61,7 +61,7 @@ class Checkup(msgspec.Struct, frozen=True):
 
 
 class CatalogueEntry:
-    """A definition, prepared once so that planning only needs lookups."""
+    """A definition, prepared so that planning needs only lookups."""
 
     __slots__ = ("blocking", "definition", "every", "gates", "gives", "id", "lacking", "needs", "once", "reads")
 
@@ -77,7 +77,7 @@ class CatalogueEntry:
         self.lacking = [
             (fact, need.collect == "all") for fact, need in needs if need.role == "required" and need.collect != "none"
         ]
-        """Facts that the step requires, and whether every provider must give them."""
+        """The facts that the step requires, and whether every provider must give them."""
         self.once = [fact for fact, every in self.lacking if not every]
         self.every = [fact for fact, every in self.lacking if every]
 
@@ -98,11 +98,11 @@ class Catalogue:
         self.providers: dict[str, list[str]] = {}
         self.consumers: dict[str, list[str]] = {}
         self.callers: dict[str, list[str]] = {}
-        """Steps that reach a goal in a child run, by that goal."""
+        """By goal, the steps that reach it in a child run."""
         self._types: dict[str, dict[bytes, Declared]] = {}
-        """The different types that each fact is declared to have. Types that agree differ little, so there are few."""
+        """The different types that each fact is declared to have. Types that agree are similar, so there are few."""
         self.plans: dict[tuple[tuple[str, ...], frozenset[str]], GoalPlan] = {}
-        """Plans made from the current catalogue. Only a cache."""
+        """A cache of plans made from the current catalogue."""
         self.seq = 0
         for step in steps:
             self._add(step)
@@ -119,10 +119,10 @@ class Catalogue:
 
     def fact_type(self, fact: str) -> Type:
         """Return the type of a fact: of the declarations that agree, the most specific one."""
-        found: Type = None
+        narrowest: Type = None
         for declared in self._types.get(fact, {}).values():
-            found = narrower(found, declared.type)
-        return found
+            narrowest = narrower(narrowest, declared.type)
+        return narrowest
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
@@ -133,7 +133,7 @@ class Catalogue:
             if present.definition == step:
                 return ()
             raise NameTaken(
-                f"step {step.id} is registered with another definition.", hint="Update it, or choose another id."
+                f"step {step.id} is registered with another definition.", hint="Update the step, or choose another id."
             )
         self.check(step, languages)
         return (StepRegistered(step=step),)
@@ -157,21 +157,21 @@ class Catalogue:
         return (StepHealthChanged(step_id=step_id, status=status, error=error),)
 
     def check(self, step: StepDef, languages: Languages) -> None:
-        """Refuse a definition that is invalid by itself or in conflict with the others.
+        """Check a definition by itself and against the others.
 
         Raises:
-            BadStep: with all errors in the definition itself, or its type conflicts, or the cycle it would close.
+            BadStep: the definition has errors, its types conflict with others, or it would close a cycle.
         """
-        found = findings(step, languages)
+        found = find_problems(step, languages)
         if found:
-            raise refusal(step.id, found)
-        self.check_beside(step)
+            raise bad_step(step.id, found)
+        self.check_conflicts(step)
 
-    def check_beside(self, step: StepDef, *, cycles: bool = True) -> None:
-        """Refuse a definition that conflicts with the others. Raises BadStep."""
+    def check_conflicts(self, step: StepDef, *, cycles: bool = True) -> None:
+        """Check a definition against the others. Raises BadStep."""
         found = [*self._conflicts(step)]
         if found:
-            raise refusal(step.id, found)
+            raise bad_step(step.id, found)
         cycle = self._cycle(step) if cycles else []
         if cycle:
             path = " -> ".join(cycle)
@@ -187,26 +187,26 @@ class Catalogue:
             others = [
                 (min(known.steps - {step.id}), known.type)
                 for known in self._types.get(fact, {}).values()
-                if not agree(declared, known.type) and known.steps != {step.id}
+                if not types_agree(declared, known.type) and known.steps != {step.id}
             ]
             if others:
                 other, known_type = min(others, key=lambda pair: pair[0])
                 side = "gives" if fact in step.gives else "needs"
                 yield Finding(
                     "goal.type_conflict",
-                    f"{fact} is {shown(declared)} here and {shown(known_type)} in step {other}.",
+                    f"{fact} is {type_text(declared)} here and {type_text(known_type)} in step {other}.",
                     path=f"{side}.{fact}.type",
-                    suggestion="A fact has one type everywhere; rename one of them, or use `any`.",
+                    suggestion="A fact has one type everywhere. Rename one of the facts, or use `any`.",
                 )
 
     def _cycle(self, step: StepDef) -> list[str]:
         """Return a path from a step back to itself, through its needs and the goals of child runs.
 
         The steps registered before have no cycle, so a new cycle must pass through this step. That requires a step
-        that reads what this one gives or has it as a goal. There is none if steps are registered after those that they
-        depend on.
+        that reads a fact of this step or has it as a goal. If steps are registered after those that they depend on,
+        there is none.
         """
-        if not self._is_asked_for(step):
+        if not self._has_dependents(step):
             return []
         came_from: dict[str, str] = {}
         todo = [step.id]
@@ -215,14 +215,14 @@ class Catalogue:
             definition = step if here == step.id else self.entries[here].definition
             for there in self._upstream(definition, step):
                 if there == step.id:
-                    return [step.id, *reversed(_way_back(here, came_from, step.id)), step.id]
+                    return [step.id, *reversed(_path_back(here, came_from, step.id)), step.id]
                 if there not in came_from and there in self.entries:
                     came_from[there] = here
                     todo.append(there)
         return []
 
     def has_cycle(self) -> bool:
-        """Tell whether any step needs itself, directly or through others. Linear in the size of the catalogue."""
+        """Return whether any step needs itself, directly or through others. Linear in the size of the catalogue."""
         # Facts are nodes too, so a fact with many providers and readers costs their sum, not their product.
         done: set[tuple[str, str]] = set()
         open_places: set[tuple[str, str]] = set()
@@ -255,7 +255,7 @@ class Catalogue:
         yield from (("fact", fact) for fact in entry.reads)
         yield from (("step", goal) for goal in _goals_of(entry.definition) if goal in self.entries)
 
-    def _is_asked_for(self, step: StepDef) -> bool:
+    def _has_dependents(self, step: StepDef) -> bool:
         if step.id in self.callers or (isinstance(step.way, GoalWay) and step.id in step.way.goals):
             return True
         return any(fact in self.consumers or fact in step.needs for fact in step.gives)
@@ -278,19 +278,19 @@ class Catalogue:
         match event:
             case StepRegistered(step=step):
                 self._add(step)
-                self._admitted(step)
+                self._reset_health(step)
             case StepUpdated(step=step):
                 self._remove(step.id)
                 self._add(step)
-                self._admitted(step)
+                self._reset_health(step)
             case StepUnregistered(step_id=step_id):
                 self._remove(step_id)
                 self.health.pop(step_id, None)
             case StepHealthChanged(step_id=step_id, status=status, error=error):
                 self.health[step_id] = Checkup(status, error)
 
-    def _admitted(self, step: StepDef) -> None:
-        """Reset the health of a new definition. A script was compiled on admission, so it counts as healthy."""
+    def _reset_health(self, step: StepDef) -> None:
+        """Reset the health of a new definition. A script was compiled before, so it is healthy."""
         self.health.pop(step.id, None)
         if isinstance(step.way, ScriptWay):
             self.health[step.id] = Checkup("healthy")
@@ -298,11 +298,11 @@ class Catalogue:
     def _add(self, step: StepDef) -> None:
         entry = self.entries[step.id] = CatalogueEntry(step)
         for fact in entry.gives:
-            _put_in(self.providers, fact, step.id)
+            _add_to(self.providers, fact, step.id)
         for fact, *_ in entry.needs:
-            _put_in(self.consumers, fact, step.id)
+            _add_to(self.consumers, fact, step.id)
         for goal in _goals_of(step):
-            _put_in(self.callers, goal, step.id)
+            _add_to(self.callers, goal, step.id)
         for fact, declared in declared_types(step):
             kinds = self._types.setdefault(fact, {})
             kinds.setdefault(_type_key(declared), Declared(declared, set())).steps.add(step.id)
@@ -312,11 +312,11 @@ class Catalogue:
         if entry is None:
             return
         for fact in entry.gives:
-            _take_out(self.providers, fact, step_id)
+            _remove_from(self.providers, fact, step_id)
         for fact, *_ in entry.needs:
-            _take_out(self.consumers, fact, step_id)
+            _remove_from(self.consumers, fact, step_id)
         for goal in _goals_of(entry.definition):
-            _take_out(self.callers, goal, step_id)
+            _remove_from(self.callers, goal, step_id)
         for fact, declared in declared_types(entry.definition):
             kinds, key = self._types[fact], _type_key(declared)
             known = kinds.get(key)
@@ -338,7 +338,7 @@ def _goals_of(step: StepDef) -> list[str]:
     return sorted(set(step.way.goals)) if isinstance(step.way, GoalWay) else []
 
 
-def _way_back(here: str, came_from: dict[str, str], start: str) -> list[str]:
+def _path_back(here: str, came_from: dict[str, str], start: str) -> list[str]:
     path = []
     while here != start:
         path.append(here)
@@ -346,8 +346,8 @@ def _way_back(here: str, came_from: dict[str, str], start: str) -> list[str]:
     return path
 
 
-def _put_in(table: dict[str, list[str]], fact: str, step_id: str) -> None:
-    """Add a step to a list, but never change a list of one: plans share it."""
+def _add_to(table: dict[str, list[str]], fact: str, step_id: str) -> None:
+    """Add a step to a list. A list of one is replaced, because plans share it."""
     known = table.get(fact)
     if known is None:
         table[fact] = [step_id]
@@ -357,7 +357,7 @@ def _put_in(table: dict[str, list[str]], fact: str, step_id: str) -> None:
         insort(known, step_id)
 
 
-def _take_out(table: dict[str, list[str]], fact: str, step_id: str) -> None:
+def _remove_from(table: dict[str, list[str]], fact: str, step_id: str) -> None:
     if len(table[fact]) == 1:
         del table[fact]
     else:

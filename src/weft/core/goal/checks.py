@@ -1,4 +1,4 @@
-"""Find everything that is wrong with one definition by itself, each with a code, a place and a suggestion. Pure."""
+"""Find the errors in the definition of one step, each with a code, a place and a suggestion. Pure."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from weft.core.goal.definitions import (
     StepDef,
     StepWay,
     WorkflowWay,
-    each_allowed,
     give_key,
     inner_name,
+    may_be_split,
 )
 from weft.errors import UsageError
 
@@ -32,7 +32,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class BadStep(UsageError):
-    """A definition that the catalogue refuses. `context["findings"]` lists everything that is wrong with it."""
+    """A definition that the catalogue refuses. ``context["findings"]`` lists its errors."""
 
     code = "goal.bad_step"
 
@@ -41,25 +41,25 @@ class Languages(Protocol):
     """Checks scripts, schemas and values that an author wrote."""
 
     def script(self, script: Script, names: Sequence[str]) -> str | None:
-        """Return None, or why the script does not compile with these names bound."""
+        """Return why a script does not compile with these names bound, or None."""
         ...
 
     def schema(self, schema: dict[str, Any]) -> str | None:
-        """Return None, or why this is not a JSON Schema."""
+        """Return why this is not a JSON Schema, or None."""
         ...
 
     def fits(self, schema: dict[str, Any], raw: bytes) -> str | None:
-        """Return None, or what is wrong with a value."""
+        """Return why a value is not valid under a schema, or None."""
         ...
 
 
-def findings(definition: StepDef, languages: Languages) -> list[Finding]:
-    """Return everything that is wrong with a definition by itself."""
+def find_problems(definition: StepDef, languages: Languages) -> list[Finding]:
+    """Return the errors in a definition."""
     return _Checks(definition, languages).run()
 
 
-def refusal(step: str, found: Sequence[Finding]) -> BadStep:
-    """Return the error that carries these findings."""
+def bad_step(step: str, found: Sequence[Finding]) -> BadStep:
+    """Make the error that carries these findings."""
     if len(found) == 1:
         return BadStep(f"step {step}: {found[0].message}", hint=found[0].suggestion, code=found[0].code, findings=found)
     lines = "".join(f"\n  {each}" for each in found)
@@ -75,7 +75,9 @@ class _Checks:
     def run(self) -> list[Finding]:
         definition = self.definition
         if not _ID.fullmatch(definition.id):
-            self._add("bad_id", "id", f"{definition.id!r} is not a valid step id.", "Letters, digits and _ . + - only.")
+            self._add(
+                "bad_id", "id", f"{definition.id!r} is not a valid step id.", "Use only letters, digits and _ . + -"
+            )
         self._way()
         for fact, need in definition.needs.items():
             self._need(f"needs.{fact}", fact, need)
@@ -95,15 +97,15 @@ class _Checks:
         self.found.append(Finding(f"goal.{code}", message, path=path, suggestion=suggestion))
 
     def _way(self) -> None:
-        lacks = False
+        is_empty = False
         match self.definition.way:
             case StepWay(step=name) | WorkflowWay(workflow=name) | HttpWay(url=name) | AskWay(title=name):
-                lacks = not name
+                is_empty = not name
             case ScriptWay(script=script):
-                lacks = not script.source.strip()
+                is_empty = not script.source.strip()
             case GoalWay(goals=goals):
-                lacks = not goals
-        if lacks:
+                is_empty = not goals
+        if is_empty:
             kind = type(self.definition.way).__name__.removesuffix("Way").lower()
             self._add("bad_way", kind, f"`{kind}` is empty.", "Name the work to perform.")
 
@@ -135,9 +137,9 @@ class _Checks:
                     )
         if isinstance(need.deadline, int) and need.deadline < 0:
             self._add("bad_need", f"{path}.deadline", "a deadline cannot be negative.")
-        if need.each and (need.collect == "none" or not each_allowed(need)):
-            what = types.shown(need.type) if need.collect != "none" else "nothing"
-            self._add("bad_need", f"{path}.each", f"each needs an array, and {fact} is {what}.")
+        if need.each and (need.collect == "none" or not may_be_split(need)):
+            what = types.type_text(need.type) if need.collect != "none" else "nothing"
+            self._add("bad_need", f"{path}.each", f"`each` needs an array, but {fact} is {what}.")
         if typed and need.default is not msgspec.UNSET:
             self._value(f"{path}.default", need, need.default)
         if typed and need.role == "const" and need.value is not msgspec.UNSET:
@@ -168,7 +170,7 @@ class _Checks:
             return
         each = value if need.is_list and isinstance(value, list) else [value]
         for one in each:
-            why = types.misfit(need.type, one, raw if one is value else _encode(one), self.languages.fits)
+            why = types.type_error(need.type, one, raw if one is value else _encode(one), self.languages.fits)
             if why is not None:
                 self._add("bad_need", path, f"{why}.")
                 return
@@ -179,7 +181,7 @@ class _Checks:
             if fact in definition.needs:
                 self._add("two_roles", f"gives.{fact}", f"{fact} is both needed and given.", "Give it another name.")
         self._unique("needs", [inner_name(fact, need) for fact, need in definition.needs.items()])
-        # Several facts may be made from one part of the result, but only with mappings.
+        # Only with mappings may several facts be computed from one part of the result.
         self._unique("gives", [give_key(fact, give) for fact, give in definition.gives.items() if not give.mapping])
         for side, facts in (("needs", definition.needs), ("gives", definition.gives)):
             if any(not fact for fact in facts):
@@ -192,7 +194,7 @@ class _Checks:
     def _policies(self) -> None:
         definition = self.definition
         if definition.width < 1:
-            self._add("bad_width", "width", f"a width of {definition.width} would start nothing.", "At least 1.")
+            self._add("bad_width", "width", f"a width of {definition.width} would start nothing.", "Use at least 1.")
         if definition.policy.attempts_max < 1:
             self._add("bad_retry", "retry.attempts", "there must be at least one attempt.")
         if definition.policy.delay_ms < 0 or definition.policy.delay_ms_max < definition.policy.delay_ms:

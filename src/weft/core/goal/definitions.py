@@ -1,6 +1,6 @@
-"""The definition of a catalogue step: the facts it needs and gives, how it is performed, and its policies. Data only.
+"""Definitions of catalogue steps: the facts they need and give, how they are performed, and their policies. Data only.
 
-Names are *fact* names. The inner name of a need or give exists only in the inputs of the work and of predicates.
+Needs and gives are keyed by the names of facts. The inner name of a need is used only in the inputs of the step.
 Definitions are immutable and compare by value. A plan contains the definitions that it was made from.
 """
 
@@ -19,39 +19,42 @@ Role = Literal["required", "optional", "const"]
 Collect = Literal["first", "last", "some", "all", "none"]
 Language = Literal["cel", "jpath", "lua", "ale"]
 INSIDE: frozenset[str] = frozenset({"cel", "jpath"})
-"""Languages that are evaluated inside a decision. The shell evaluates the others."""
+"""The languages that are evaluated inside a decision. The runtime evaluates the others."""
 METADATA = ("flow_id", "run_id", "step_id", "receipt_token", "key", "parent_flow_id")
-"""What a step can receive about the run itself. `flow_id` equals `run_id`, `receipt_token` equals `key`."""
+"""What a step can receive about the run itself. ``flow_id`` equals ``run_id``, and ``receipt_token`` equals ``key``."""
 
 COMPENSATE = ".compensate"
-"""The suffix that makes the name of the undo of an HTTP step."""
+"""The suffix in the name of the undo of an HTTP step."""
 
 
 class Script(msgspec.Struct, frozen=True):
-    """An expression by an author, in CEL, jpath, Lua or Ale. A jpath expression sees only `value`."""
+    """An expression in CEL, jpath, Lua or Ale. A jpath expression can use only ``value``."""
 
     source: str
     lang: Language = "cel"
 
 
 class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One input of a step. `deadline` is in milliseconds, or `wait`, or None if the step does not wait for the fact."""
+    """One input of a step.
+
+    ``deadline`` is in milliseconds, or "wait", or None if the step does not wait for the fact.
+    """
 
     role: Role = "required"
     type: Type = None
     name: str = ""
-    """The inner name. Empty: the name of the fact."""
+    """The inner name. If empty, it is the name of the fact."""
     collect: Collect = "first"
     match: Script | None = None
     each: bool = False
     default: Any | msgspec.UnsetType = msgspec.UNSET
     deadline: int | Literal["wait"] | None = None
     value: Any | msgspec.UnsetType = msgspec.UNSET
-    """The value of a const."""
+    """The value, if the role is "const"."""
     meta: str = ""
-    """For a const: the entry of METADATA to use in place of a value."""
+    """The entry of METADATA to use as the value, if the role is "const"."""
     mapping: Script | None = None
-    """Makes the input from the value, which it sees as `value` and under the inner name."""
+    """Computes the input from the value of the fact, which it can use as ``value`` and under the inner name."""
 
     @property
     def is_gate(self) -> bool:
@@ -64,7 +67,7 @@ class Need(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     @property
     def is_sure(self) -> bool:
-        """Whether the step always receives something for this need."""
+        """Whether the step always receives a value for this need."""
         if self.role == "required":
             return self.collect != "none"
         return self.role == "const" or self.default is not msgspec.UNSET
@@ -75,11 +78,11 @@ class Give(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     type: Type = None
     key: str = ""
-    """The key in the raw result. Empty: the name of the fact."""
+    """The key in the raw result. If empty, it is the name of the fact."""
     whole: bool = False
-    """The value is the whole raw result."""
+    """Whether the value is the whole raw result."""
     mapping: Script | None = None
-    """Makes the value from the raw result, which it sees as `value`."""
+    """Computes the value from the raw result, which it can use as ``value``."""
 
 
 # --- ways to perform a step --------------------------------------------------------------------------------------
@@ -92,19 +95,19 @@ class StepWay(msgspec.Struct, frozen=True, tag_field="way", tag="step"):
 
 
 class HttpWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="way", tag="http"):
-    """A request. With `answer="later"` the result arrives at a signed webhook."""
+    """An HTTP request. With ``answer="later"``, the result arrives at a signed webhook."""
 
     url: str
     method: Literal["GET", "POST", "PUT", "DELETE", "PATCH"] = "POST"
     answer: Literal["now", "later"] = "now"
     body: Literal["envelope", "bare"] = "envelope"
-    """`bare`: the body is the arguments, the response is the outputs, and metadata is only in headers."""
+    """With "bare", the body is the arguments, the response is the outputs, and metadata is only in headers."""
     webhook: Literal["signature", "url"] = "signature"
-    """`url`: the address of the webhook contains its key, for services that cannot sign."""
+    """With "url", the address of the webhook contains its key, for services that cannot sign."""
     headers: dict[str, str] = {}
     health: str = ""
     compensate: str = ""
-    """The URL that undoes a call; it receives a POST of `{input, output}`."""
+    """The URL that undoes a call; it receives a POST of ``{input, output}``."""
 
 
 class ScriptWay(msgspec.Struct, frozen=True, tag_field="way", tag="script"):
@@ -125,7 +128,7 @@ class WorkflowWay(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="wa
 
 
 class AskWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="way", tag="ask"):
-    """A question to people. The answer (`approved by reason form at`) is the raw result."""
+    """A question to people. The answer (``approved by reason form at``) is the raw result."""
 
     title: str
     form: dict[str, Any] | None = None
@@ -141,7 +144,7 @@ Way = StepWay | HttpWay | ScriptWay | GoalWay | WorkflowWay | AskWay
 
 
 class Cache(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Reuse successful results for equal inputs of the same definition. `ttl_ms` 0: for ever."""
+    """Reuse successful results for equal inputs of the same definition. ``ttl_ms`` 0 means forever."""
 
     ttl_ms: int = 0
 
@@ -200,7 +203,7 @@ def give_key(fact: str, give: Give) -> str:
 
 
 def fact_type(definition: StepDef, fact: str) -> Type:
-    """Return the declared type of a fact that the step gives. A step with an `each` need gives a list of items."""
+    """Return the declared type of a fact that the step gives. A step with an ``each`` need gives a list of items."""
     each = [need for need in definition.needs.values() if need.each]
     if not each:
         return definition.gives[fact].type
@@ -216,8 +219,8 @@ def declared_types(definition: StepDef) -> Iterator[tuple[str, Type]]:
         yield fact, fact_type(definition, fact)
 
 
-def each_allowed(need: Need) -> bool:
-    """Tell whether a need can be split into items: a value of its type may be an array."""
+def may_be_split(need: Need) -> bool:
+    """Return whether a need can be split into items, because its value may be an array."""
     return need.is_list or need.mapping is not None or may_be_array(need.type)
 
 
@@ -225,11 +228,11 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 def digest(definition: StepDef) -> str:
-    """Return a short name for a definition. Equal definitions have equal digests on every machine."""
+    """Return a digest of a definition. Equal definitions have equal digests on every machine."""
     return blake2b(_encode(definition), digest_size=12).hexdigest()
 
 
 def work_digest(definition: StepDef) -> str:
-    """Return a digest of what determines a result: without the id, title, labels, policy, cache and width."""
+    """Return a digest of the parts that determine a result: not the id, title, labels, policy, cache and width."""
     bare = msgspec.structs.replace(definition, id="", title="", labels={}, policy=DEFAULT_POLICY, cache=None, width=1)
     return digest(bare)

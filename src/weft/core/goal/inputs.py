@@ -1,4 +1,4 @@
-"""The inputs of a step: the values of its needs, bound once, and how they are split into work items. Pure."""
+"""Bind the inputs of a step to the values of its needs, and split them into work items. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ITEMS_MAX = 10_000
 
 
 class BadInput(Exception):
-    """A bound value that does not have the type that the step declares."""
+    """A bound value has the wrong type, or cannot be mapped."""
 
     def __init__(self, fact: str, why: str) -> None:
         super().__init__(why)
@@ -42,24 +42,24 @@ class BadInput(Exception):
 
 
 class BoundInputs:
-    """The inputs of a step by inner name, and those that are split into items: (fact, inner name, elements)."""
+    """The inputs of a step by inner name. ``arrays`` has those that are split: fact, inner name, elements."""
 
     __slots__ = ("arrays", "inputs")
 
     def __init__(self, step: StepShape, inputs: dict[str, Any]) -> None:
         self.inputs = inputs
         self.arrays: Sequence[tuple[str, str, list[Any]]] = ()
-        if step.apart:
-            apart = [need for need in step.apart if isinstance(inputs.get(need.name), list)]
-            self.arrays = [(need.fact, need.name, inputs[need.name]) for need in apart]
+        if step.each_needs:
+            split = [need for need in step.each_needs if isinstance(inputs.get(need.name), list)]
+            self.arrays = [(need.fact, need.name, inputs[need.name]) for need in split]
 
     @property
     def count(self) -> int:
         return prod(len(elements) for _, _, elements in self.arrays) if self.arrays else 1
 
     @property
-    def names_apart(self) -> frozenset[str]:
-        """Names that are only bound per item."""
+    def item_names(self) -> frozenset[str]:
+        """The names that are bound per item."""
         return frozenset(name for _, name, _ in self.arrays)
 
     def elements(self, index: int) -> list[tuple[str, str, Any]]:
@@ -75,37 +75,37 @@ class BoundInputs:
         return {**self.inputs, **{name: element for _, name, element in self.elements(index)}}
 
     def each(self, index: int) -> dict[str, Any]:
-        """Return the each values of one item, by fact."""
+        """Return the ``each`` values of one item, by fact."""
         return {fact: element for fact, _, element in self.elements(index)}
 
 
-def chosen(need: NeedNode, values: Sequence[Value]) -> list[int]:
+def chosen_values(need: NeedNode, values: Sequence[Value]) -> list[int]:
     """Return the values that a need receives, as positions among the values of its fact."""
     collect = need.need.collect
     limit = need.step.run.decided.get(need.fact.name)
     if limit is not None or (need.lazy and need.state == "open"):
-        # Decided while open: only `last` and `some` can use the values that exist so far.
+        # The need is decided while open, so only ``last`` and ``some`` can use the values that exist so far.
         pool = range(len(values[:limit]) if collect in ("last", "some") else 0)
     else:
         pool = range(len(values) if need.state == "met" else 0)
-    found = [place for place in pool if need.need.match is None or need.step.id in values[place].matched]
+    places = [place for place in pool if need.need.match is None or need.step.id in values[place].matched]
     match collect:
         case "first":
-            return found[:1]
+            return places[:1]
         case "last":
-            return found[-1:]
+            return places[-1:]
         case "none":
             return []
-    return sorted(found, key=lambda place: values[place].provider)
+    return sorted(places, key=lambda place: values[place].provider)
 
 
-def referred(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str, FactRef]] | None:
+def reference_inputs(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str, FactRef]] | None:
     """Return the inputs of a step as references into the log: its constants and defaults, and the facts by inner name.
 
-    Return None if the step must read a value, if a value is in a blob, or if they are too large for the log.
+    Returns None if the step must read a value, if a value is in a blob, or if the values are too large for the log.
 
     Raises:
-        BadInput: a value does not have its declared type.
+        BadInput: a value has the wrong type.
     """
     shape = step.shape
     if not shape.opaque or shape.meta:
@@ -119,7 +119,7 @@ def referred(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str,
             own[bound.name] = bound.need.value
             continue
         values = state.facts.get(bound.fact, ())
-        places = chosen(next(needs), values)
+        places = chosen_values(next(needs), values)
         if not places:
             if bound.need.default is not msgspec.UNSET:
                 own[bound.name] = bound.need.default
@@ -138,8 +138,8 @@ def referred(step: StepNode, state: GoalState, env: Env) -> tuple[Raw, dict[str,
     return (kept, refs) if size + len(kept) < INLINE_BYTES_MAX // 2 else None
 
 
-def bound_inputs(inputs: Raw, refs: Mapping[str, FactRef], facts: Mapping[str, Sequence[Value]]) -> Raw:
-    """Assemble the inputs of a step from its own values and from facts."""
+def assemble_inputs(inputs: Raw, refs: Mapping[str, FactRef], facts: Mapping[str, Sequence[Value]]) -> Raw:
+    """Assemble the inputs of a step from its own values and from the facts that it refers to."""
     if not refs:
         return inputs
     parts = [bytes(inputs)[1:-1]] if inputs else []
@@ -156,18 +156,18 @@ def bound_inputs(inputs: Raw, refs: Mapping[str, FactRef], facts: Mapping[str, S
 
 
 def bind(step: StepNode, state: GoalState, reader: ScriptReader, env: Env) -> BoundInputs:
-    """Return the inputs of a step that can start. Values that differ between items (`metadata`) are added later.
+    """Return the inputs of a step that can start. Values that differ between items (``metadata``) are added later.
 
     Raises:
-        BadInput: a value does not have its declared type, or cannot be mapped.
-        MissingInputs: a value is in a blob, or the shell must evaluate a mapping.
+        BadInput: a value has the wrong type, or cannot be mapped.
+        MissingInputs: a value is in a blob, or the runtime must evaluate a mapping.
     """
-    picked = []
+    chosen = []
     for node in step.needs:
         values = state.facts.get(node.fact.name, ())
-        picked.append([values[place] for place in chosen(node, values)])
-    loaded = iter(contents([value.value for values in picked for value in values], env))
-    counts = iter(picked)
+        chosen.append([values[place] for place in chosen_values(node, values)])
+    loaded = iter(contents([value.value for values in chosen for value in values], env))
+    counts = iter(chosen)
     inputs: dict[str, Any] = {}
     for shape in step.shape.bound:
         need = shape.need
@@ -179,14 +179,14 @@ def bind(step: StepNode, state: GoalState, reader: ScriptReader, env: Env) -> Bo
         parts = [next(loaded) for _ in taken]
         if not parts:
             if need.default is not msgspec.UNSET:
-                inputs[shape.name] = _mapped(shape, need.default, reader)
+                inputs[shape.name] = _map_value(shape, need.default, reader)
             continue
         found = [read_value(step.shape, shape, value, part, env) for value, part in zip(taken, parts, strict=True)]
-        inputs[shape.name] = _mapped(shape, found if need.is_list else found[0], reader)
+        inputs[shape.name] = _map_value(shape, found if need.is_list else found[0], reader)
     return BoundInputs(step.shape, inputs)
 
 
-def _mapped(shape: NeedShape, value: Any, reader: ScriptReader) -> Any:
+def _map_value(shape: NeedShape, value: Any, reader: ScriptReader) -> Any:
     """Apply the mapping of a need to a value. Without a mapping, return the value unchanged."""
     mapping = shape.need.mapping
     if mapping is None:
@@ -194,7 +194,7 @@ def _mapped(shape: NeedShape, value: Any, reader: ScriptReader) -> Any:
     try:
         return reader.value(mapping, {"value": value, shape.name: value})
     except Unmapped:
-        raise BadInput(shape.fact, f"{mapping.source} selects nothing in it") from None
+        raise BadInput(shape.fact, f"the mapping {mapping.source} selects nothing") from None
     except WeftError as error:
         raise BadInput(shape.fact, error.message) from error
 
@@ -221,18 +221,18 @@ def metadata(step: StepNode, state: GoalState, index: int) -> dict[str, Any]:
 
 def read_value(step: StepShape, need: NeedShape, value: Value, part: bytes, env: Env) -> Any:
     """Return a value as JSON builtins, or as raw JSON if the step does not read it."""
-    sure = need.type is None or value.provider in need.trusted
-    if sure and step.opaque:
+    trusted = need.type is None or value.provider in need.trusted
+    if trusted and step.opaque:
         return Raw(part)
     found = decode_json(part)
-    why = None if sure or need.type is None else types.unfit(need.type, found, part, env.check)
+    why = None if trusted or need.type is None else types.normal_type_error(need.type, found, part, env.check)
     if why is not None:
         raise BadInput(need.fact, why)
     return found
 
 
-def seen_by_predicate(definition: StepDef, inputs: dict[str, Any]) -> dict[str, Any]:
-    """Return the inputs as a predicate sees them: missing ones are null, and for jpath they are one object."""
+def predicate_bindings(definition: StepDef, inputs: dict[str, Any]) -> dict[str, Any]:
+    """Return the names that a predicate can use. Missing inputs are null. For jpath, all inputs are one ``value``."""
     if definition.when is not None and definition.when.lang == "jpath":
         return {"value": inputs}
     needs = [(fact, need) for fact, need in definition.needs.items() if need.collect != "none" and not need.meta]

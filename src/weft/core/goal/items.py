@@ -1,4 +1,4 @@
-"""The work items of a goal run: begin, end, retry, drop."""
+"""Begin, end, retry and drop the work items of a goal run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from heapq import heappush
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core.goal.flow import NeedCounts
+from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.outputs import BAD_OUTPUT, is_deferred
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.shape import PlanShape
@@ -26,7 +26,7 @@ class Items:
         self.shape: PlanShape | None = None
         """The plan. None until there is one."""
         self.counted: NeedCounts | None = None
-        """The counts, if something has asked for them. They follow from plan and state."""
+        """The counts, if they were needed so far. They follow from plan and state."""
 
     @property
     def plan(self) -> GoalPlan | None:
@@ -39,7 +39,7 @@ class Items:
             self.counted = NeedCounts(self.shape.plan, self.state)
         return self.counted
 
-    def shown(self, place: Place) -> str:
+    def item_name(self, place: Place) -> str:
         """Return the name of a work item, for display and as the suffix of idempotency keys."""
         return f"{place.step}[{place.index}]" if self.state.steps[place.step].fan_out else place.step
 
@@ -57,14 +57,14 @@ class Items:
         place = state.places[number] = Place(event.node, index)
         task = state.tasks.get(number)
         if task is not None:
-            task.place = self.shown(place) if run.fan_out else event.node
+            task.place = self.item_name(place) if run.fan_out else event.node
 
     def skip(self, event: e.WorkSkipped) -> None:
         """Skip an item because its predicate is false."""
         run = self.state.steps[event.step]
         run.index_next = event.item + 1
         run.left -= 1
-        self._look_again(event.step)
+        self._note_work(event.step)
 
     def park(self, number: int, due: int) -> None:
         """Release the slot of an item until its retry is due."""
@@ -75,14 +75,14 @@ class Items:
         state.parked[number] = state.tasks.pop(number)
         state.timers[number] = due
         state.steps[place.step].active -= 1
-        self._look_again(place.step)
+        self._note_work(place.step)
 
-    def come_due(self, number: int) -> None:
-        """Note that a retry is due: the item waits for a slot."""
+    def retry_due(self, number: int) -> None:
+        """Let an item whose retry is due wait for a slot."""
         place = self.state.places.get(number)
         if place is not None and number in self.state.parked:
             insort(self.state.steps[place.step].due, place.index)
-            self._look_again(place.step)
+            self._note_work(place.step)
 
     def resume(self, event: e.WorkResumed) -> None:
         """Give an item whose retry is due a slot again."""
@@ -107,7 +107,7 @@ class Items:
             if ended.failure is not None and ended.failure.code == BAD_OUTPUT:
                 tasks.remember_undo(self.state, ended.number, ended.task, e.NULL, ended.task.place)
             if self.state.undo:
-                self._file_undo(place, ended.number)
+                self._move_undo(place, ended.number)
         self._end(ended.number)
         if ended.how == "late" or ended.failure is not None:
             self.state.steps[place.step].ended.append(place.index)
@@ -115,13 +115,13 @@ class Items:
             self._keep_result(place, ended.output)
 
     def _take_slot(self, place: Place) -> None:
-        """Give an item that ended while parked its slot back, so that every item that ends has one."""
+        """Give a slot to an item that ended while it was parked, because every item that ends releases one."""
         run = self.state.steps[place.step]
         run.active += 1
         if place.index in run.due:
             run.due.remove(place.index)
 
-    def _file_undo(self, place: Place, number: int) -> None:
+    def _move_undo(self, place: Place, number: int) -> None:
         """Move the undo of an item to its step, until the step is over."""
         state = self.state
         if state.ended or state.undo[-1].task != number:
@@ -138,7 +138,7 @@ class Items:
         node.run.results[place.index] = result
         node.run.answered = self.state.seq
         if node.run.status == "active" and is_deferred(node.shape, bytes(result)):
-            self.flow.unjudged.append((node, place.index))
+            self.flow.unchecked.append((node, place.index))
 
     def _end(self, number: int) -> None:
         """Remove an item that is over from the counts."""
@@ -151,9 +151,9 @@ class Items:
             assert self.flow is not None
             heappush(self.flow.pumping, self.flow.steps[place.step].index)
 
-    def _look_again(self, step: str) -> None:
+    def _note_work(self, step: str) -> None:
         assert self.flow is not None
-        self.flow.look_at_work(self.flow.steps[step])
+        self.flow.note_work(self.flow.steps[step])
 
     # --- dropping -------------------------------------------------------------------------------------------------
 
@@ -178,7 +178,7 @@ class Items:
                 child.cancelled = True
                 state.gone_children.append(child.uid)
             if task is not None and task.lost and task.undo is not None:
-                # A task that was lost may have been performed.
+                # A lost delivery may have been performed.
                 tasks.remember_undo(state, number, task, e.NULL, task.place)
                 if not state.ended:
                     run.undo.append(state.undo.pop())
@@ -187,10 +187,10 @@ class Items:
     def _drains(self, number: int) -> bool:
         state = self.state
         task: OpenTask | None = state.tasks.get(number)
-        under_way = task is not None and task.due <= state.at
+        in_progress = task is not None and task.due <= state.at
         if task is None and number in state.accepted:
-            task, under_way = state.parked[number], True
-        if task is None or not under_way or not tasks.must_end(task):
+            task, in_progress = state.parked[number], True
+        if task is None or not in_progress or not tasks.must_end(task):
             return False
         task.draining = True
         return True

@@ -7,7 +7,7 @@ from typing import Self
 from weft.core.commands import ReportTaskSucceeded
 from weft.core.goal import plain
 from weft.core.goal.definitions import StepDef
-from weft.core.goal.flow import NeedCounts
+from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.state import GoalState, encode_state, restore_state
@@ -18,7 +18,7 @@ from weft.core.run.plain import Continuation
 
 
 class GoalMachine(Kernel):
-    """One goal run."""
+    """The machine of one goal run."""
 
     __slots__ = ()
 
@@ -30,7 +30,7 @@ class GoalMachine(Kernel):
 
     @classmethod
     def restore(cls, program: HostedGoals, snapshot: bytes) -> Self:
-        """Restore a run from a snapshot of this fold."""
+        """Restore a run from a snapshot with the same ``FOLD`` version."""
         return cls(program, restore_state(snapshot))
 
     def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:

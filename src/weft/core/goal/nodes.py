@@ -1,6 +1,6 @@
-"""The parts of a goal run's counts: the facts, needs and steps of the plan.
+"""The nodes of a goal run's need counts: the facts, needs and steps of its plan. Pure.
 
-A need is *met*, *open*, *dead* or *closed*, and this follows from facts and step statuses alone.
+A need is *met*, *open*, *dead* or *closed*. Its state follows from the facts and the statuses of steps alone.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import OVER_STEP, StepRun, Value
 
 Mode = tuple[bool, bool, bool, bool, bool]
-"""For a step that still wants needs: needed, needed now, one is dead, a gate is open, a required one is not met."""
+"""Of a pending step: is it needed, needed now, is a need dead, is a gate open, is a required need not met."""
 IDLE: Mode = (False, False, False, False, False)
-"""The mode of a step that wants nothing."""
+"""The mode of a step that wants no facts."""
 NeedState = Literal["open", "met", "dead", "closed"]
 
 
@@ -32,9 +32,9 @@ class FactNode:
         """Whether a need reads more than the first value."""
         self.values = 0
         self.left = 0
-        """Providers that are not over."""
+        """How many providers are not over."""
         self.empty = 0
-        """Providers that are over and gave nothing."""
+        """How many providers are over without having given the fact."""
         self.wanted = 0
         self.wanted_now = 0
 
@@ -54,12 +54,12 @@ class NeedNode:
         self.gate = shape.gate
         self.required = shape.need.role == "required"
         self.lazy = shape.need.role == "optional" and shape.need.deadline is None
-        """The step does not wait for this need: it takes the value that exists when the step starts."""
+        """Whether the step does not wait for this need, but takes the value that exists when the step starts."""
         self.state: NeedState = "open"
         self.candidates = 0
         self.broken = 0
         self.frozen = False
-        """An optional need that is decided: later values are ignored."""
+        """Whether this optional need is decided, so that later values are ignored."""
         self.wanted = False
         self.wanted_now = False
 
@@ -76,7 +76,7 @@ class NeedNode:
             self.broken += 1
 
     def assess(self) -> NeedState:
-        """Work out the state from the counts, by the table in docs/internals/goal.md#states-of-a-need."""
+        """Return the state that follows from the counts, by the table in docs/internals/goal.md#states-of-a-need."""
         fact = self.fact
         collect = self.need.collect
         if collect == "first":
@@ -144,7 +144,7 @@ class StepNode:
         self.needs: list[NeedNode] = []
         self.gives: list[FactNode] = []
         self.changed: list[NeedNode] = []
-        """Needs whose wants must be updated."""
+        """The needs that may have become wanted or unwanted."""
         self.open_gates = 0
         self.closed = 0
         self.dead = 0
@@ -155,7 +155,7 @@ class StepNode:
         self.mode: Mode = IDLE
 
     @property
-    def is_fallen(self) -> bool:
+    def cannot_start(self) -> bool:
         """Whether the step can only be skipped or fail."""
         return self.run.status == "pending" and (self.closed > 0 or (self.dead > 0 and not self.open_gates))
 
@@ -166,7 +166,7 @@ class StepNode:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether nothing but optional needs can keep the step from starting."""
+        """Whether the step is needed now and only optional needs can delay its start."""
         return self.run.status == "pending" and self.needed_now > 0 and self.unmet == 0
 
     @property
@@ -190,7 +190,7 @@ class StepNode:
         return self.run.again[0] if self.run.again else self.run.index_next
 
     def is_late(self, index: int) -> bool:
-        """Tell whether the result of an item could not be checked when it arrived."""
+        """Return whether the result of an item could not be checked when it arrived."""
         return is_deferred(self.shape, self.run.results[index])
 
     def windows(self) -> Iterator[NeedNode]:

@@ -1,4 +1,4 @@
-"""The outputs of a step: read from raw results, checked, and combined if there were several items. Pure."""
+"""Read the outputs of a step from its raw results, check their types, and combine those of several items. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class BadOutput(Exception):
         self.why = why
 
     def failure(self, step: str, item: int | None = None) -> Failure:
-        """Return the final failure of the step. ``item``: the index of the wrong result."""
+        """Return the final failure of the step. ``item`` is the index of the result."""
         return Failure(
             type=BAD_OUTPUT,
             message=f"{BAD_OUTPUT}: {self.fact}",
@@ -41,29 +41,29 @@ class BadOutput(Exception):
 
 
 def is_deferred(step: StepShape, result: bytes) -> bool:
-    """Tell whether the shell must supply something before a result can be checked."""
-    return step.late or (bytes(result).startswith(MARKED) and is_ref(bytes(result)))
+    """Return whether a result cannot be checked yet, because the runtime has to load or evaluate something first."""
+    return step.deferred or (bytes(result).startswith(MARKED) and is_ref(bytes(result)))
 
 
-def outputs_of(step: StepShape, result: bytes, reader: ScriptReader, env: Env) -> dict[str, bytes]:
+def read_outputs(step: StepShape, result: bytes, reader: ScriptReader, env: Env) -> dict[str, bytes]:
     """Return the declared outputs in a result, by fact, as JSON. A missing output is not a failure.
 
     Raises:
-        BadOutput: an output does not have its declared type, or cannot be made.
-        MissingInputs: the shell must supply something first.
+        BadOutput: an output has the wrong type, or its mapping failed.
+        MissingInputs: the runtime has to load a blob or evaluate a mapping first.
     """
     if not step.gives:
         return {}
     stored = bytes(result)
-    plain = step.takes is not None and not stored.startswith(MARKED)
-    body = stored if plain else _body(step.definition, result, env)
-    found: dict[str, bytes] = {}
+    unmarked = step.takes is not None and not stored.startswith(MARKED)
+    body = stored if unmarked else _body(step.definition, result, env)
+    outputs: dict[str, bytes] = {}
     parts: dict[str, Raw] | None = None
     for shape in step.gives:
         fact, give = shape.fact, shape.give
         if give.mapping is not None:
             try:
-                raw = _mapped(fact, give, body, reader)
+                raw = _map_value(fact, give, body, reader)
             except Unmapped:
                 continue
         elif give.whole:
@@ -76,18 +76,18 @@ def outputs_of(step: StepShape, result: bytes, reader: ScriptReader, env: Env) -
                 continue
             raw = bytes(part)
         if shape.type is not None:
-            why = types.unfit(shape.type, decode_json(raw), raw, env.check)
+            why = types.normal_type_error(shape.type, decode_json(raw), raw, env.check)
             if why is not None:
                 raise BadOutput(fact, why)
-        found[fact] = raw
-    return found
+        outputs[fact] = raw
+    return outputs
 
 
 def _body(definition: StepDef, result: bytes, env: Env) -> bytes:
     if isinstance(definition.way, AskWay):
         return encode_json(open_parts(decode_json(result), env.blob))  # a form inside the answer may be a reference
     body = content(result, env)
-    if isinstance(definition.way, GoalWay):  # only the outputs of the goals, not all that the goal run gives
+    if isinstance(definition.way, GoalWay):  # only the outputs of the goals, not all facts
         return bytes(decode_parts(body).get("result", Raw(b"null")))
     return body
 
@@ -98,10 +98,10 @@ def _split(fact: str, body: bytes) -> dict[str, Raw]:
     try:
         return decode_parts(body)
     except msgspec.ValidationError:
-        raise BadOutput(fact, f"the result is {types.kind(decode_json(body))}, not an object") from None
+        raise BadOutput(fact, f"the result is {types.describe_value(decode_json(body))}, not an object") from None
 
 
-def _mapped(fact: str, give: Give, body: bytes, reader: ScriptReader) -> bytes:
+def _map_value(fact: str, give: Give, body: bytes, reader: ScriptReader) -> bytes:
     assert give.mapping is not None
     try:
         return encode_json(reader.value(give.mapping, {"value": decode_json(body)}))
@@ -109,18 +109,18 @@ def _mapped(fact: str, give: Give, body: bytes, reader: ScriptReader) -> bytes:
         raise BadOutput(fact, error.message) from error
 
 
-def aggregated(
+def aggregate_outputs(
     step: StepShape, results: Mapping[int, Raw], entries: Sequence[Mapping[str, Any]], reader: ScriptReader, env: Env
 ) -> dict[str, bytes]:
-    """Return the outputs of a fan-out: each is an array of {each facts…, output}, in the order of the items.
+    """Return the outputs of a fan-out. Each is an array of objects with the item's ``each`` facts and its output.
 
-    ``entries``: the each values of all items, by index.
+    ``entries`` has the ``each`` values of all items, by index.
     """
     order = sorted(results)
     if not isinstance(step.definition.way, AskWay):
-        contents((results[index] for index in order), env)  # ask for everything that is missing at once
+        contents((results[index] for index in order), env)  # request all missing blobs at once
     lists: dict[str, list[dict[str, Any]]] = {shape.fact: [] for shape in step.gives}
     for index in order:
-        for fact, raw in outputs_of(step, results[index], reader, env).items():
+        for fact, raw in read_outputs(step, results[index], reader, env).items():
             lists[fact].append({**entries[index], fact: Raw(raw)})
-    return {fact: encode_json(found) for fact, found in lists.items()}
+    return {fact: encode_json(values) for fact, values in lists.items()}

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.goal.flow import NeedCounts
+from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.nodes import StepNode
-from weft.core.goal.outputs import BadOutput, outputs_of
+from weft.core.goal.outputs import BadOutput, read_outputs
 from weft.core.goal.shape import SimpleStep, StepShape
-from weft.core.goal.simple import STARTS_MAX, started
+from weft.core.goal.simple import STARTS_MAX, start_simple
 from weft.core.goal.state import Place
 from weft.core.goal.style import GoalStyle
 from weft.core.goal.turn import start
@@ -23,7 +23,7 @@ from weft.core.values import MARKED
 
 
 def take_success(style: GoalStyle, report: c.ReportTaskSucceeded, env: Env) -> Continuation | None:
-    """Record a success, complete its step and start others. None: this is not plain, and nothing has changed."""
+    """Record a success, complete its step and start others. Returns None, and changes nothing, in any other case."""
     state = style.state
     place = state.places.get(report.task)
     if place is None or state.deadlines or not state.begun or succeeded_task(state, report) is None:
@@ -40,9 +40,9 @@ def take_success(style: GoalStyle, report: c.ReportTaskSucceeded, env: Env) -> C
 
 
 def _take_counted(style: GoalStyle, place: Place, report: c.ReportTaskSucceeded, env: Env) -> Continuation | None:
-    """Do the same in a run that needs the counts."""
+    """Do the same as ``take_success`` in a run that needs the counts."""
     flow = style.items.flow
-    if flow is None or flow.pumping or flow.unjudged:
+    if flow is None or flow.pumping or flow.unchecked:
         return None
     step = flow.steps[place.step]
     if not _is_done(step):
@@ -55,18 +55,21 @@ def _take_counted(style: GoalStyle, place: Place, report: c.ReportTaskSucceeded,
 
 
 def _is_done(step: StepNode) -> bool:
-    """Tell whether a step has its only result now, and something needs it."""
+    """Return whether a step has its only result now, and something needs it."""
     run = step.run
     return run.status == "active" and not run.fan_out and run.left == 1 and step.needed > 0
 
 
 def _taken(shape: StepShape, style: GoalStyle, report: c.ReportTaskSucceeded, env: Env) -> dict[str, str] | None:
-    """Return which parts of a result become facts. None if that cannot be said now, or the result does not fit."""
+    """Return which parts of a result become facts.
+
+    None if they cannot be read now, or if the result has the wrong type.
+    """
     takes = shape.takes
-    if takes is None or shape.late or bytes(report.output).startswith(MARKED):
+    if takes is None or shape.deferred or bytes(report.output).startswith(MARKED):
         return None
     try:
-        found = outputs_of(shape, report.output, style.program.reader, env)
+        found = read_outputs(shape, report.output, style.program.reader, env)
     except BadOutput:
         return None
     return takes if len(found) == len(takes) else {fact: takes[fact] for fact in found}
@@ -99,7 +102,7 @@ def _start_readers(style: GoalStyle, step: SimpleStep, done: Continuation, env: 
     if len(ready) > STARTS_MAX:
         return done
     for reader in ready:
-        event = started(reader, state, style.program, env)
+        event = start_simple(reader, state, style.program, env)
         if event is None:
             return done
         _begin(style, event, None, done)
@@ -111,7 +114,7 @@ def _start_ready(style: GoalStyle, flow: NeedCounts, done: Continuation, env: En
     """Start the steps that are ready, as far as each begins with a task."""
     turn = style.turn(env)
     for _ in range(STARTS_MAX):
-        if flow.pumping or flow.fallen or flow.goals_failed or flow.idle or flow.waiting:
+        if flow.pumping or flow.unstartable or flow.goals_failed or flow.idle or flow.waiting:
             return done
         ready = flow.first_ready() if flow.ready else None
         if ready is None:

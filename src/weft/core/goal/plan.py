@@ -1,4 +1,4 @@
-"""A plan: the steps that achieve a set of goals, as data. A run contains the plan that it follows."""
+"""Plans: the steps that achieve a set of goals, as data. A run contains the plan that it follows. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Why = Literal["blocked", "missing", "satisfied"]
 
 
 class Excluded(msgspec.Struct, frozen=True):
-    """Why a step that the planner considered is not in the plan, and because of which facts."""
+    """Why the planner left a step out of the plan, and because of which facts."""
 
     why: Why
     by: list[str]
@@ -37,7 +37,7 @@ class GoalPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     required: list[str] = []
     conditional: list[str] = []
     missing: dict[str, list[str]] = {}
-    """Facts that nothing gives, and the steps that need them. Facts of child runs are named `step/name`."""
+    """Facts that nothing gives, and the steps that need them. Facts of child runs are named ``step/name``."""
     excluded: dict[str, Excluded] = {}
     facts: dict[str, FactUse] = {}
     given: list[str] = []
@@ -54,7 +54,7 @@ STEPS_KEPT = 1_000
 
 _encode = msgspec.json.Encoder().encode
 _encoded: dict[int, tuple[GoalPlan, bytes]] = {}
-"""By identity. The entry keeps the plan alive so that its id is not reused."""
+"""Encoded plans by the ``id`` of the plan. An entry keeps its plan alive, so that the ``id`` is not reused."""
 _decoder: msgspec.json.Decoder[GoalPlan] = msgspec.json.Decoder(GoalPlan)
 
 
@@ -81,25 +81,25 @@ def encode_plan(plan: GoalPlan) -> bytes:
     return raw
 
 
-def refuse_incomplete(plan: GoalPlan) -> None:
-    """Refuse to start a plan with a blocked goal or a fact that is required and missing.
+def check_complete(plan: GoalPlan) -> None:
+    """Check that a plan can start.
 
     Raises:
-        BadPlan: with the missing facts and the steps that need them, or the fact that blocks a goal.
+        BadPlan: a goal is blocked, or a required fact is missing.
     """
     for place, blocked in _blocked(plan, ""):
         by = ", ".join(blocked.by)
         raise BadPlan(
             f"{place} requires that {by} is absent, and {by} is given.",
-            hint="Leave it out, or choose another goal.",
+            hint=f"Leave out {by}, or choose another goal.",
             code="goal.blocked",
             step=place,
         )
     if plan.required:
         needed = "; ".join(f"{name} (for {', '.join(plan.missing[name])})" for name in plan.required)
         raise BadPlan(
-            f"{', '.join(plan.goals)} cannot be reached: nobody gives {needed}.",
-            hint="Give it at the start, or register a step that gives it.",
+            f"{', '.join(plan.goals)} cannot be reached: no step gives {needed}.",
+            hint="Give the missing facts at the start, or register steps that give them.",
             code="goal.missing",
             missing={name: plan.missing[name] for name in plan.required},
         )
@@ -107,8 +107,8 @@ def refuse_incomplete(plan: GoalPlan) -> None:
 
 def _blocked(plan: GoalPlan, prefix: str) -> Iterable[tuple[str, Excluded]]:
     for goal in plan.goals:
-        found = plan.excluded.get(goal)
-        if found is not None and found.why == "blocked":
-            yield prefix + goal, found
+        excluded = plan.excluded.get(goal)
+        if excluded is not None and excluded.why == "blocked":
+            yield prefix + goal, excluded
     for step, child in plan.children.items():
         yield from _blocked(child, f"{prefix}{step}/")

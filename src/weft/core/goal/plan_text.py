@@ -1,4 +1,4 @@
-"""A plan as text: a tree from the goals down to the given facts, with reasons. Pure."""
+"""Print a plan as a tree from the goals down to the given facts, with reasons. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from weft.core.durations import format_ms
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, Need, ScriptWay, StepDef, StepWay, WorkflowWay
 from weft.core.goal.plan import Excluded, GoalPlan
-from weft.core.goal.types import is_any, shown
+from weft.core.goal.types import is_any, type_text
 from weft.core.values import preview_text
 
 _MID, _LAST, _BAR, _GAP = "├─ ", "└─ ", "│  ", "   "
@@ -18,7 +18,7 @@ INDENT_MAX = 120
 
 
 def render(plan: GoalPlan) -> str:
-    """Return the plan as text: the steps that would run and why, what is missing, and what was left out and why."""
+    """Return the plan as text: the steps that would run, the missing facts, and the steps left out and why."""
     tree = _Tree(plan)
     lines = [line for goal in plan.goals for line in tree.goal(goal)]
     lines += _missing(plan)
@@ -68,8 +68,8 @@ def _reason(why: Excluded) -> str:
 class _Tree:
     def __init__(self, plan: GoalPlan) -> None:
         self.plan = plan
-        self.told: dict[str, None] = {}
-        self.put_off: list[str] = []
+        self.printed: dict[str, None] = {}
+        self.postponed: list[str] = []
 
     def goal(self, goal: str) -> Iterator[str]:
         why = self.plan.excluded.get(goal)
@@ -77,10 +77,10 @@ class _Tree:
             yield f"{goal}  (goal; {'nothing to do' if why.why == 'satisfied' else why.why}: {_reason(why)})"
             return
         yield f"{self._head(goal)}  (goal)"
-        if goal not in self.told:
+        if goal not in self.printed:
             yield from self._below(goal)
-        while self.put_off:
-            step = self.put_off.pop(0)
+        while self.postponed:
+            step = self.postponed.pop(0)
             yield ""
             yield f"{self._head(step)}  (from above)"
             yield from self._below(step)
@@ -93,26 +93,26 @@ class _Tree:
         return f"{step}{gives}{f'  [{way}]' if way else ''}{when}"
 
     def _below(self, top: str) -> Iterator[str]:
-        """Yield the lines below a step: its needs, their providers and so on, depth first. Uses an explicit stack."""
-        self.told[top] = None
+        """Yield the lines below a step, depth first: its needs, their providers, and so on."""
+        self.printed[top] = None
         stack = self._needs(top, "")[::-1]
         while stack:
             lead, text, provider, inner = stack.pop()
             yield f"{lead}{text or self._provider(provider, deep=len(lead) - len(_MID) > INDENT_MAX)}"
-            if provider and provider not in self.told and provider not in self.put_off:
-                self.told[provider] = None
+            if provider and provider not in self.printed and provider not in self.postponed:
+                self.printed[provider] = None
                 stack.extend(reversed(self._needs(provider, inner)))
 
     def _provider(self, step: str, *, deep: bool) -> str:
-        """Return the line of a provider. Call this only when it is written, because it depends on the lines above."""
-        if step in self.told:
+        """Return the line of a provider. It depends on the lines above, so call this when the line is printed."""
+        if step in self.printed:
             return f"{step}  (see above)"
-        if deep and step not in self.put_off:
-            self.put_off.append(step)
-        return f"{step}  (see below)" if step in self.put_off else self._head(step)
+        if deep and step not in self.postponed:
+            self.postponed.append(step)
+        return f"{step}  (see below)" if step in self.postponed else self._head(step)
 
     def _needs(self, step: str, prefix: str) -> list[tuple[str, str, str, str]]:
-        """Return a line per need and per provider: prefix, text (need) or provider, prefix of the lines below."""
+        """Return lines for the needs and their providers: prefix, text or else provider, prefix of the lines below."""
         needs = sorted(self.plan.steps[step].needs.items())
         lines: list[tuple[str, str, str, str]] = []
         for n, (fact, need) in enumerate(needs):
@@ -131,14 +131,14 @@ class _Tree:
         return list(use.providers) if use is not None and not pruned else []
 
     def _need(self, step: str, fact: str, need: Need) -> str:
-        said = [] if is_any(need.type) else [shown(need.type)]
+        details = [] if is_any(need.type) else [type_text(need.type)]
         if need.collect != "first":
-            said.append(need.collect)
+            details.append(need.collect)
         if need.each:
-            said.append("each")
+            details.append("each")
         if need.match is not None:
-            said.append(f"only if {need.match.source}")
-        what = f"{fact} ({', '.join(said)})" if said else fact
+            details.append(f"only if {need.match.source}")
+        what = f"{fact} ({', '.join(details)})" if details else fact
         return f"{what}: {self._source(step, fact, need)}"
 
     def _source(self, step: str, fact: str, need: Need) -> str:

@@ -1,8 +1,8 @@
-"""The planner: which steps a set of goals requires, given some facts. Pure, linear, and independent of order.
+"""Plan which steps a set of goals requires, given some facts. Pure, linear, and independent of order.
 
-Pass 1 finds the steps that could run with what is given. Pass 2 walks from the goals to what they need. Values,
-predicates and health have no influence, so a preview and a start make the same plan. The rules and their terms are in
-docs/internals/goal.md#2-the-planner.
+Pass 1 finds the steps that could run with the given facts. Pass 2 walks from the goals to the steps that they need.
+Values, predicates and health have no influence, so a preview and a start make the same plan. The rules and their terms
+are in docs/internals/goal.md#2-the-planner.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ STEPS_MAX = 100_000
 
 
 def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) -> GoalPlan:
-    """Return the plan for these goals, even if something is missing. It is cached until the catalogue changes.
+    """Return the plan for these goals, even if facts are missing. Plans are cached until the catalogue changes.
 
     Raises:
-        BadPlan: no goals.
+        BadPlan: there are no goals.
         UnknownStep: a goal, of this plan or of a child run, is not in the catalogue.
-        LimitExceeded: child runs are nested more than 32 deep.
+        LimitExceeded: child runs are nested too deeply, or the plan has too many steps.
     """
     if not goals:
         raise BadPlan("A plan needs a goal.", hint="Name the step whose result you want.", code="goal.no_goal")
-    asked = (tuple(dict.fromkeys(goals)), frozenset(given))
+    key = (tuple(dict.fromkeys(goals)), frozenset(given))
     plans = catalogue.plans
-    plan = plans.get(asked)
+    plan = plans.get(key)
     if plan is None:
-        plan = _Nest(catalogue).plan(*asked, ())
+        plan = _PlanMaker(catalogue).plan(*key, ())
         if len(plans) >= PLANS_KEPT:
             plans.clear()
         if len(plan.steps) <= STEPS_KEPT:
-            plans[asked] = plan
+            plans[key] = plan
     return plan
 
 
-class _Made(msgspec.Struct, frozen=True):
+class _SizedPlan(msgspec.Struct, frozen=True):
     """A plan, the number of steps in it including inner plans, and how deep inner plans are nested."""
 
     plan: GoalPlan
@@ -52,17 +52,17 @@ class _Made(msgspec.Struct, frozen=True):
     height: int
 
 
-class _Nest:
+class _PlanMaker:
     """Makes a plan and the plans of its goal steps. Equal child plans are made once."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self.known: dict[tuple[tuple[str, ...], frozenset[str]], _Made] = {}
+        self.known: dict[tuple[tuple[str, ...], frozenset[str]], _SizedPlan] = {}
 
     def plan(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> GoalPlan:
-        return self._made(goals, given, above).plan
+        return self._make(goals, given, above).plan
 
-    def _made(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> _Made:
+    def _make(self, goals: tuple[str, ...], given: frozenset[str], above: tuple[str, ...]) -> _SizedPlan:
         found = self.known.get((goals, given))
         if len(above) + (found.height if found is not None else 0) > DEPTH_MAX:
             raise LimitExceeded(f"Child runs nest deeper than {DEPTH_MAX}: {'/'.join(above)}.")
@@ -76,18 +76,18 @@ class _Nest:
             definition = self.catalogue.entries[step].definition
             if isinstance(definition.way, GoalWay):
                 sure = frozenset(inner_name(fact, need) for fact, need in definition.needs.items() if need.is_sure)
-                child = self._made(tuple(dict.fromkeys(definition.way.goals)), sure, (*above, step))
+                child = self._make(tuple(dict.fromkeys(definition.way.goals)), sure, (*above, step))
                 size, height = size + child.size, max(height, child.height + 1)
                 if size > STEPS_MAX:
                     raise LimitExceeded(f"A plan with its child runs has more than {STEPS_MAX:,} steps.")
                 children[step] = child.plan
-                walk.adopt(step, child.plan)
-        self.known[goals, given] = made = _Made(walk.result(children), size, height)
-        return made
+                walk.add_child(step, child.plan)
+        self.known[goals, given] = sized = _SizedPlan(walk.result(children), size, height)
+        return sized
 
 
-NOBODY: list[str] = []
-Looked = tuple[str, str, bool, bool]
+NO_STEPS: list[str] = []
+NeedKey = tuple[str, str, bool, bool]
 """A need as stored in the catalogue: fact, collect, whether it is required, whether it is a gate."""
 
 
@@ -105,13 +105,13 @@ class _Walk:
         self.blocked: dict[str, list[str]] = {}
         self.satisfiable: set[str] = set()
         self.waiting: dict[str, CatalogueEntry] = {}
-        """Lacking facts, each with the first step for which one provider is enough. Mostly there is only one."""
-        self.waiting_too: dict[str, list[CatalogueEntry]] = {}
-        """The other steps of the same kind."""
+        """By lacking fact, the first step that needs one provider of it. Usually there is only one such step."""
+        self.waiting_more: dict[str, list[CatalogueEntry]] = {}
+        """By lacking fact, the other steps that need one provider of it."""
         self.waiting_all: dict[str, list[CatalogueEntry]] = {}
-        """The same for steps that need every provider of the fact."""
+        """By lacking fact, the steps that need every provider of it."""
         self.steps: dict[str, bool] = {}
-        """The steps of the plan. True: reached without passing a gate."""
+        """The steps of the plan, and whether each is reached without passing a gate."""
         self.met: dict[Why, dict[str, list[str]]] = {"blocked": {}, "missing": {}, "satisfied": {}}
         self.missing: dict[str, dict[str, None]] = {}
         self.required: dict[str, None] = {}
@@ -148,9 +148,9 @@ class _Walk:
     def _could_run(self, entries: Sequence[CatalogueEntry]) -> None:
         given, waiting, blocked = self.given, self.waiting, self.blocked
         unmet: dict[str, int] = {}
-        """For each fact that must come from all providers: how many of them cannot run yet."""
+        """By fact that all providers must give, how many of them cannot run yet."""
         lacks: dict[str, int] = {}
-        """For each step that lacks more than one fact: how many."""
+        """By step that lacks several facts, how many it lacks."""
         ready: list[CatalogueEntry] = []
         for entry in entries:
             count = 0
@@ -158,7 +158,7 @@ class _Walk:
                 if fact not in given:
                     count += 1
                     if fact in waiting:
-                        self.waiting_too.setdefault(fact, []).append(entry)
+                        self.waiting_more.setdefault(fact, []).append(entry)
                     else:
                         waiting[fact] = entry
             for fact in entry.every:
@@ -174,9 +174,9 @@ class _Walk:
         self._spread(ready, lacks, unmet)
 
     def _spread(self, ready: list[CatalogueEntry], lacks: dict[str, int], unmet: dict[str, int]) -> None:
-        blocked, satisfiable, waiting, waiting_too = self.blocked, self.satisfiable, self.waiting, self.waiting_too
+        blocked, satisfiable, waiting, waiting_more = self.blocked, self.satisfiable, self.waiting, self.waiting_more
 
-        def strike(step: CatalogueEntry) -> None:
+        def fact_available(step: CatalogueEntry) -> None:
             left = lacks.get(step.id, 1) - 1
             if left:
                 lacks[step.id] = left
@@ -189,20 +189,20 @@ class _Walk:
             for fact in entry.gives:
                 first = waiting.pop(fact, None)
                 if first is not None:
-                    strike(first)
-                    for step in waiting_too.pop(fact, ()):
-                        strike(step)
+                    fact_available(first)
+                    for step in waiting_more.pop(fact, ()):
+                        fact_available(step)
                 if fact in unmet:
                     unmet[fact] -= 1
                     for step in self.waiting_all.pop(fact) if not unmet[fact] else ():
-                        strike(step)
+                        fact_available(step)
 
     def _unblocked(self, fact: str) -> int:
         found = self.providers.get(fact, ())
         return len(found) if not self.blocked else sum(1 for provider in found if provider not in self.blocked)
 
     def _lacks(self, entry: CatalogueEntry) -> list[str]:
-        """Return what a step still lacks once every step that can run has run."""
+        """Return the facts that a step still lacks after every step that can run has run."""
         return [fact for fact, every in entry.lacking if self._is_lacked(fact, every=every)]
 
     def _is_lacked(self, fact: str, *, every: bool) -> bool:
@@ -219,13 +219,13 @@ class _Walk:
                 self.met["satisfied"][goal] = list(entry.gives)
             else:
                 self.todo.append(goal)
-        put_off: list[tuple[str, Looked]] = []
-        self._walk(put_off, certain=True)
-        for step, need in put_off:
+        postponed: list[tuple[str, NeedKey]] = []
+        self._walk(postponed, certain=True)
+        for step, need in postponed:
             self._look(step, need, certain=False)
         self._walk(None, certain=False)
 
-    def _walk(self, put_off: list[tuple[str, Looked]] | None, *, certain: bool) -> None:
+    def _walk(self, postponed: list[tuple[str, NeedKey]] | None, *, certain: bool) -> None:
         todo, steps, entries = self.todo, self.steps, self.entries
         given, waiting, demanded = self.given, self.waiting, self.walked["demand"]
         while todo:
@@ -237,15 +237,15 @@ class _Walk:
             for need in entry.needs:
                 fact = need[0]
                 if not entry.gates and need[1] == "first" and fact not in waiting and fact not in given:
-                    # The common case: a shortcut for `_look`.
+                    # The common case, without a call of ``_look``.
                     if fact not in demanded:
                         self._demand(fact)
-                elif put_off is not None and entry.gates and not need[3]:
-                    put_off.append((step, need))
+                elif postponed is not None and entry.gates and not need[3]:
+                    postponed.append((step, need))
                 else:
                     self._look(step, need, certain=certain)
 
-    def _look(self, step: str, need: Looked, *, certain: bool) -> None:
+    def _look(self, step: str, need: NeedKey, *, certain: bool) -> None:
         fact, collect, required, _ = need
         if collect == "first" and fact in self.given:
             kind = "prune"
@@ -293,7 +293,7 @@ class _Walk:
         if certain:
             self.required[fact] = None
 
-    def adopt(self, step: str, child: GoalPlan) -> None:
+    def add_child(self, step: str, child: GoalPlan) -> None:
         """Add the missing facts of a child run, so that a child that cannot start prevents the start of its parent."""
         for name in child.required:
             self._lacking(f"{step}/{name}", step, certain=self.steps[step])
@@ -343,4 +343,4 @@ class _Walk:
                 else:
                     read_by.setdefault(fact, []).append(step)
         names = sorted(given_by.keys() | read_by.keys())
-        return {fact: FactUse(given_by.get(fact, NOBODY), read_by.get(fact, NOBODY)) for fact in names}
+        return {fact: FactUse(given_by.get(fact, NO_STEPS), read_by.get(fact, NO_STEPS)) for fact in names}

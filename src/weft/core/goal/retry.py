@@ -1,8 +1,8 @@
-"""The retry of a failed goal run: which steps are reopened, and what they keep. Pure.
+"""Retry a failed goal run: decide which steps are reopened, and what they keep. Pure.
 
-Completed steps stay completed. A failed step, or one skipped because of a failure, looks for its inputs again if it
-never started. If it had started, it keeps its bound inputs and repeats only the items without a result. A step whose
-predicate was false stays skipped, and so does one that is not needed.
+Completed steps stay completed. A step that failed, or was skipped because of a failure, binds its inputs again if it
+had not started. If it had started, it keeps its inputs and repeats only the items without a result. A step whose
+predicate was false stays skipped, and so does a step that is not needed.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.core import events as e
-from weft.core.goal.flow import NeedCounts
+from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.state import GoalState, StepRun, copied
+from weft.core.goal.state import GoalState, StepRun, copy_state
 from weft.core.goal.turn import PREDICATE_FALSE
 from weft.core.run import lifecycle, undo
 from weft.errors import Refused
@@ -36,7 +36,7 @@ def decide_retry(state: GoalState, plan: GoalPlan | None) -> Sequence[e.AnyEvent
 def _needed(state: GoalState, plan: GoalPlan) -> list[str]:
     """Return the steps that ended without completing and that a goal needs once all of them are open."""
     closed = [step for step, run in state.steps.items() if _may_open(run)]
-    trial = copied(state)
+    trial = copy_state(state)
     for step in closed:
         reopen(trial.steps[step])
     flow = NeedCounts(plan, trial)

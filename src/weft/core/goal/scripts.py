@@ -1,8 +1,8 @@
-"""What a goal run asks its shell for: evaluating scripts and loading values. Pure.
+"""Interfaces with which a goal run evaluates scripts and loads values. Pure.
 
-A `ScriptReader` evaluates CEL directly. A script that may not run inside a decision (Lua, Ale) is evaluated by the
-shell: the reader raises `MissingInputs` with the `question` below, the shell supplies the answer, and the same decision
-is made again. Only `follow` does this, never `decide`.
+A ``ScriptReader`` evaluates CEL directly. The runtime evaluates scripts that may not run inside a decision (Lua, Ale):
+the reader raises ``MissingInputs`` with a predicate, the runtime supplies the result, and the decision is repeated.
+Only ``follow`` does this, never ``decide``.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ decode_parts = _parts.decode
 
 
 class Unmapped(Exception):
-    """A mapping that selects nothing in its value."""
+    """A mapping selects nothing in its value."""
 
 
 class ScriptReader(Protocol):
-    """Evaluates scripts. Each method raises a WeftError that says what is wrong, or MissingInputs."""
+    """Evaluates scripts. Each method may raise MissingInputs, or a WeftError that says what is wrong."""
 
     def holds(self, script: Script, bindings: Mapping[str, Any]) -> bool:
-        """Tell whether a predicate or match is true."""
+        """Return whether a predicate or match is true."""
         ...
 
     def value(self, script: Script, bindings: Mapping[str, Any]) -> Any:
@@ -43,7 +43,7 @@ class ScriptReader(Protocol):
         ...
 
     def text(self, template: str, bindings: Mapping[str, Any]) -> str:
-        """Return a title with its `${…}` filled in."""
+        """Return a title with its ``${…}`` filled in."""
         ...
 
     def names(self, script: Script) -> frozenset[str]:
@@ -52,7 +52,7 @@ class ScriptReader(Protocol):
 
 
 class HostedGoals(Protocol):
-    """What a goal run needs in addition to its plan, which is part of its state."""
+    """The parts of a program that a goal run needs in addition to its plan."""
 
     @property
     def reader(self) -> ScriptReader: ...
@@ -66,12 +66,12 @@ class HostedGoals(Protocol):
         ...
 
     def body(self, definition: StepDef) -> str:
-        """Return the name under which a worker finds the code for a step (`step`, `http`, `script`)."""
+        """Return the name under which a worker finds the code for a step (``step``, ``http``, ``script``)."""
         ...
 
 
-def question(script: Script, bindings: Mapping[str, Any]) -> Predicate:
-    """Return the question to the shell for a script that may not run inside a decision."""
+def predicate_for(script: Script, bindings: Mapping[str, Any]) -> Predicate:
+    """Return the predicate with which the runtime evaluates a script."""
     return Predicate(script.lang, script.source, _canonical(bindings))
 
 
@@ -83,27 +83,27 @@ def content(raw: bytes, env: Env) -> bytes:
 
 def contents(raws: Iterable[bytes], env: Env) -> list[bytes]:
     """Return the JSON of several values, so that all missing blobs are requested at once."""
-    found: list[bytes] = []
+    loaded: list[bytes] = []
     missing: list[str] = []
     for raw in raws:
         stored = bytes(raw)
         if not stored.startswith(MARKED):
-            found.append(stored)
+            loaded.append(stored)
             continue
         if not is_ref(stored):
-            found.append(unseal(stored))
+            loaded.append(unseal(stored))
             continue
         digest = parse_ref(stored).digest
         blob = env.blob(digest)
         if blob is None:
             missing.append(digest)
         else:
-            found.append(blob)
+            loaded.append(blob)
     if missing:
         raise MissingInputs(blobs=missing)
-    return found
+    return loaded
 
 
-def decoded(raw: bytes, env: Env) -> Any:
+def decode_value(raw: bytes, env: Env) -> Any:
     """Return a value in the log as JSON builtins. Raises MissingInputs."""
     return decode_json(content(raw, env))

@@ -1,7 +1,6 @@
-"""The names of goal events in the vocabulary of flows, work and attributes. Pure.
+"""Translate goal events to the seed names, which speak of flows, work and attributes. Pure.
 
-The log uses the same events for all styles where they mean the same. This table translates them for readers who know
-the other vocabulary, the seed names.
+The log uses the same events for all styles where they mean the same. This table is for readers who know the seed names.
 """
 
 from __future__ import annotations

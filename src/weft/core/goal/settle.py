@@ -1,6 +1,6 @@
-"""Settle: work out all consequences after every command, in this order and nowhere else. Pure.
+"""Settle a goal run: return the events that follow from its state, in a fixed order. Pure.
 
-Each call returns the next events. The caller repeats it until it returns none. The numbers below are those in
+The caller repeats ``next_events`` until it returns none. The numbers in the comments are those in
 docs/internals/goal.md#4-settle.
 """
 
@@ -14,12 +14,12 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.goal.nodes import StepNode
-from weft.core.goal.outputs import BadOutput, outputs_of
+from weft.core.goal.outputs import BadOutput, read_outputs
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.scripts import contents, decode_json, decode_parts, encode_json
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun
-from weft.core.goal.turn import Turn, complete, pump, start, turn_matches
-from weft.core.goal.types import misfit
+from weft.core.goal.turn import Turn, complete, evaluate_matches, pump, start
+from weft.core.goal.types import type_error
 from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.errors import BadValue, Failure
@@ -30,21 +30,21 @@ RUN_OVER = "run is over"
 
 
 def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
-    """Return what must happen next by itself, or nothing if the run is waiting. Raises MissingInputs."""
+    """Return the next events that need no command, or none if the run is waiting. Raises MissingInputs."""
     flow = turn.flow
-    late = _judge(turn) if flow.unjudged else None
-    if late is not None:
-        return (late,)
+    failed = _check_deferred(turn) if flow.unchecked else None
+    if failed is not None:
+        return (failed,)
     if flow.pumping and (working := flow.first_working()) is not None:
         if working.run.left:
             return pump(turn, working)
-        if working.is_idle:  # a rival whose result came while the run was paused has won: undo this one
+        if working.is_idle:  # another step gave its facts while the run was paused, so undo this one
             return (e.StepSkipped(step=working.id, reason=NOT_NEEDED),)
         return complete(turn, working)
-    if flow.fallen and (fallen := flow.first_fallen()) is not None:  # 1
-        return (_consequence(fallen),)
+    if flow.unstartable and (unstartable := flow.first_unstartable()) is not None:  # 1
+        return (_skip_or_fail(unstartable),)
     if flow.goals_failed:
-        return (e.RunEnding(failure=failure_of_run(turn)),)
+        return (e.RunEnding(failure=run_failure(turn)),)
     if flow.idle and (idle := flow.all_idle()):  # 2
         return [e.StepSkipped(step=step.id, reason=NOT_NEEDED) for step in idle]
     if flow.waiting and (waiting := flow.all_waiting()):  # 3
@@ -63,30 +63,30 @@ def _deadline(turn: Turn, step: StepNode, fact: str, wait_ms: object) -> e.Deadl
     return e.DeadlineSet(step=step.id, name=fact, due=turn.env.now + wait_ms)
 
 
-def _judge(turn: Turn) -> e.StepFailedEvent | None:
-    """Check results that could not be checked when they arrived."""
-    unjudged = turn.flow.unjudged
-    while unjudged:
-        step, index = unjudged[-1]
+def _check_deferred(turn: Turn) -> e.StepFailedEvent | None:
+    """Check the results that could not be checked when they arrived. Returns the failure of the first wrong one."""
+    unchecked = turn.flow.unchecked
+    while unchecked:
+        step, index = unchecked[-1]
         if step.run.status == "active" and index in step.run.results:
             try:
-                outputs_of(step.shape, step.run.results[index], turn.program.reader, turn.env)
+                read_outputs(step.shape, step.run.results[index], turn.program.reader, turn.env)
             except BadOutput as bad:
                 return e.StepFailedEvent(step=step.id, failure=bad.failure(step.id, index))
-        unjudged.pop()
+        unchecked.pop()
     return None
 
 
-def _consequence(step: StepNode) -> e.StepSkipped | e.StepFailedEvent:
+def _skip_or_fail(step: StepNode) -> e.StepSkipped | e.StepFailedEvent:
     if step.closed:
         closed = [need.fact.name for need in step.needs if need.gate and need.state == "closed"]
         return e.StepSkipped(step=step.id, reason=NOT_MATCHED, unsatisfied=closed)
     dead = [need for need in step.needs if need.need.role == "required" and need.state == "dead"]
     dead.sort(key=lambda need: not need.gate)
-    lost = dead[0]
-    message = f"required input no longer available: {lost.fact.name}"
-    if lost.broken:
-        message = f"match could not be evaluated: {lost.fact.name}"
+    first = dead[0]
+    message = f"required input no longer available: {first.fact.name}"
+    if first.broken:
+        message = f"match could not be evaluated: {first.fact.name}"
     failure = Failure(type="input_lost", message=message, code="input_lost", step=step.id)
     return e.StepFailedEvent(step=step.id, failure=failure, unsatisfied=[need.fact.name for need in dead])
 
@@ -103,7 +103,7 @@ def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     if turn.flow.goals_left == 0:
         # Only undos and tasks that must not be interrupted can still be running.
         ending = state.tasks or state.parked or undo.has_dropped(state)
-        return () if ending else (result_of_run(turn.flow.plan, state, turn.env),)
+        return () if ending else (run_result(turn.flow.plan, state, turn.env),)
     stopping = all(child.cancelled for child in state.children.values())
     if not (state.tasks or state.parked or state.timers or state.asks) and stopping:
         waiting = sorted(step.id for step in turn.flow.by_index if step.run.status not in OVER_STEP)
@@ -112,17 +112,17 @@ def _end(turn: Turn) -> Sequence[e.AnyEvent]:
     return ()
 
 
-def failure_of_run(turn: Turn) -> Failure:
-    """Return why the run fails: the first goal in the list that failed, and the step at the root of it."""
+def run_failure(turn: Turn) -> Failure:
+    """Return the failure of the run: the first goal that failed, and the step whose failure is the root cause."""
     state, plan = turn.state, turn.flow.plan
     goal = next(goal for goal in plan.goals if goal in turn.flow.goals_failed)
     cause = goal
     while state.steps[cause].lost:
         providers = plan.facts[state.steps[cause].lost].providers
-        at_fault = [step for step in providers if state.steps[step].status == "failed"] or providers
-        if not at_fault:
+        failed = [step for step in providers if state.steps[step].status == "failed"] or providers
+        if not failed:
             break
-        cause = at_fault[0]
+        cause = failed[0]
     root = state.steps[cause]
     dropped = [step for step, run in state.steps.items() if run.status not in OVER_STEP]
     attributes: dict[str, Any] = {"goal": goal, "cause": cause, "dropped": dropped}
@@ -145,7 +145,7 @@ def failure_of_run(turn: Turn) -> Failure:
     )
 
 
-def result_of_run(plan: GoalPlan, state: GoalState, env: Env) -> e.RunCompleted:
+def run_result(plan: GoalPlan, state: GoalState, env: Env) -> e.RunCompleted:
     """Return the result of the run: the outputs of its goals, all facts, and the raw results of the goals."""
     own: dict[str, Raw] = {}
     raw_results: dict[str, StepRun] = {}
@@ -162,8 +162,8 @@ def result_of_run(plan: GoalPlan, state: GoalState, env: Env) -> e.RunCompleted:
     facts = {name: state.facts[name][0].value for name in sorted(state.facts) if state.facts[name]}
     failed = list(state.not_undone)
     if state.parent is not None and state.parent.facts:
-        brought = iter(contents(facts.values(), env))
-        body = {name: Raw(next(brought)) for name in facts}
+        loaded_facts = iter(contents(facts.values(), env))
+        body = {name: Raw(next(loaded_facts)) for name in facts}
         return e.RunCompleted(output=env.keep(encode_json(body)), not_undone=failed)
     skipped = [goal for goal in plan.goals if goal in state.steps and state.steps[goal].status == "skipped"]
     returned = [raw for run in raw_results.values() for raw in run.results.values()]
@@ -178,7 +178,7 @@ def result_of_run(plan: GoalPlan, state: GoalState, env: Env) -> e.RunCompleted:
 
 
 def _returned(run: StepRun, loaded: Iterator[bytes]) -> Any:
-    """Return the raw result of a step. For a fan-out: a list, with null for each skipped item."""
+    """Return the raw result of a step, or for a fan-out a list, with null for each skipped item."""
     results = {index: next(loaded) for index in run.results}
     if not run.fan_out:
         return Raw(results[0])
@@ -188,21 +188,21 @@ def _returned(run: StepRun, loaded: Iterator[bytes]) -> Any:
 # --- given values ------------------------------------------------------------------------------------------------
 
 
-def begin(turn: Turn) -> Sequence[e.AnyEvent]:
-    """Read the given values, when they are in a blob or the plan has a match on them."""
+def begin_with_given(turn: Turn) -> Sequence[e.AnyEvent]:
+    """Check the given values, if they are in a blob or a step of the plan has a ``match`` on them."""
     state = turn.state
     try:
         given = given_values(contents([state.input], turn.env)[0])
     except BadValue as error:
         return (e.RunEnding(failure=Failure(type="BadValue", message=error.message, code=error.code)),)
-    wrong = misfit_of_given(turn.flow.plan, given, turn.env)
+    wrong = given_type_error(turn.flow.plan, given, turn.env)
     if wrong is not None:
         failure = Failure(type="BadValue", message=wrong, code="value.wrong_type")
         return (e.RunEnding(failure=failure),)
     matched: dict[str, list[str]] = {}
     broken: dict[str, dict[str, str]] = {}
     for name, raw in given.items():
-        passes, breaks = turn_matches(turn, name, raw)
+        passes, breaks = evaluate_matches(turn, name, raw)
         if passes:
             matched[name] = passes
         if breaks:
@@ -212,18 +212,18 @@ def begin(turn: Turn) -> Sequence[e.AnyEvent]:
     return (e.FactsGiven(values=values, matched=matched, broken=broken),)
 
 
-def misfit_of_given(plan: GoalPlan, given: Mapping[str, bytes], env: Env) -> str | None:
-    """Return which given value does not have its type, and why."""
+def given_type_error(plan: GoalPlan, given: Mapping[str, bytes], env: Env) -> str | None:
+    """Return which given value has the wrong type, and why, or None."""
     for name, declared in plan.types.items():
         raw = given.get(name)
-        why = None if raw is None else misfit(declared, decode_json(raw), raw, env.check)
+        why = None if raw is None else type_error(declared, decode_json(raw), raw, env.check)
         if why is not None:
-            return f"the given {name} does not fit: {why}"
+            return f"the given {name} has the wrong type: {why}"
     return None
 
 
 def given_values(body: bytes) -> dict[str, bytes]:
-    """Return what a run is given, by fact.
+    """Return the given values of a run, by fact.
 
     Raises:
         BadValue: the input is not an object.
@@ -234,5 +234,7 @@ def given_values(body: bytes) -> dict[str, bytes]:
         return {name: bytes(raw) for name, raw in decode_parts(body).items()}
     except msgspec.ValidationError:
         raise BadValue(
-            "A goal takes its facts by name.", hint='Pass an object: {"order_id": "o-1"}.', code="value.wrong_type"
+            "The input of a goal run must be an object of facts.",
+            hint='For example: {"order_id": "o-1"}.',
+            code="value.wrong_type",
         ) from None

@@ -1,4 +1,4 @@
-"""A plan prepared once for all runs that follow it: the inputs and outputs of each step, in order. Pure."""
+"""Plans prepared once for all runs that follow them: the inputs and outputs of each step, in order. Pure."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weft.core.goal.definitions import (
 )
 from weft.core.goal.plan import PLANS_KEPT, GoalPlan
 from weft.core.goal.scripts import encode_json
-from weft.core.goal.types import Type, normal
+from weft.core.goal.types import Type, normalize
 
 
 class NeedShape:
@@ -56,9 +56,11 @@ class GiveShape:
 
 
 class StepShape:
-    """A step of a plan."""
+    """A step of a plan, with its needs and gives in order."""
 
-    __slots__ = ("apart", "bound", "definition", "gives", "id", "late", "meta", "needs", "opaque", "takes", "whole")
+    __slots__ = (
+        "bound", "deferred", "definition", "each_needs", "gives", "id", "meta", "needs", "opaque", "takes", "whole",
+    )  # fmt: skip
 
     def __init__(self, definition: StepDef) -> None:
         self.id = definition.id
@@ -66,19 +68,19 @@ class StepShape:
         self.bound = [NeedShape(fact, need) for fact, need in sorted(definition.needs.items(), key=_by_name)]
         """Every need, including constants."""
         self.needs = [shape for shape in self.bound if shape.need.role != "const"]
-        self.apart = [shape for shape in self.bound if shape.need.each]
+        self.each_needs = [shape for shape in self.bound if shape.need.each]
         self.meta = [shape for shape in self.bound if shape.need.meta]
-        self.opaque = not self.apart and definition.when is None and not any(s.need.mapping for s in self.bound)
+        self.opaque = not self.each_needs and definition.when is None and not any(s.need.mapping for s in self.bound)
         """Whether the inputs are passed on as they are, without reading them."""
         self.gives = [GiveShape(fact, give) for fact, give in sorted(definition.gives.items(), key=_by_name)]
-        self.late = isinstance(definition.way, AskWay) or any(
+        self.deferred = isinstance(definition.way, AskWay) or any(
             give.mapping is not None and give.mapping.lang not in INSIDE for give in definition.gives.values()
         )
-        """Whether the shell must supply something before the results can be checked."""
-        plain = not isinstance(definition.way, AskWay | GoalWay) and not any(s.give.mapping for s in self.gives)
-        self.takes = {shape.fact: "" if shape.give.whole else shape.key for shape in self.gives} if plain else None
-        """For each fact the part of the raw result that it is ("": the whole). None if some outputs are computed."""
-        self.whole = plain and all(shape.give.whole for shape in self.gives)
+        """Whether the runtime has to evaluate something before the results can be checked."""
+        direct = not isinstance(definition.way, AskWay | GoalWay) and not any(s.give.mapping for s in self.gives)
+        self.takes = {shape.fact: "" if shape.give.whole else shape.key for shape in self.gives} if direct else None
+        """By fact, the key in the raw result ("" for the whole result). None if some outputs are computed."""
+        self.whole = direct and all(shape.give.whole for shape in self.gives)
 
 
 def _by_name(item: tuple[str, object]) -> str:
@@ -86,8 +88,8 @@ def _by_name(item: tuple[str, object]) -> str:
 
 
 def _declared_type(declared: Type) -> str | dict[str, Any] | None:
-    plain = normal(declared)
-    return None if plain == "any" else plain
+    normal = normalize(declared)
+    return None if normal == "any" else normal
 
 
 class PlanShape:
@@ -98,17 +100,17 @@ class PlanShape:
     def __init__(self, plan: GoalPlan) -> None:
         self.plan = plan
         self.steps = [StepShape(definition) for definition in plan.steps.values()]
-        """By id."""
+        """The steps, in order of their ids."""
         _trust(plan, self.steps)
         self.goals = frozenset(plan.goals)
         self.matched = frozenset(need.fact for step in self.steps for need in step.needs if need.need.match is not None)
-        """The facts that a step of the plan reads with a match."""
+        """The facts on which a step of the plan has a ``match``."""
         self.simple = simple_plan(plan, self.steps)
-        """Set if a step of the plan can start as soon as it has the first value of everything that it needs."""
+        """Set if every step can start as soon as it has the first value of each fact that it needs."""
 
 
 _known: dict[int, PlanShape] = {}
-"""By identity. The entry keeps the plan alive so that its id is not reused."""
+"""Prepared plans by the ``id`` of the plan. An entry keeps its plan alive, so that the ``id`` is not reused."""
 
 
 def shape_of(plan: GoalPlan) -> PlanShape:
@@ -133,9 +135,9 @@ class SimpleStep:
         own = {need.name: need.need.value for need in shape.bound if need.need.role == "const"}
         self.inputs = Raw(encode_json(own)) if own or not self.facts else ABSENT
         self.readers: list[SimpleStep] = []
-        """The steps that need something that this one gives, by id."""
+        """The steps that need a fact that this step gives, in order of their ids."""
         self.task: TaskScheduled | None = None
-        """The task of the step, once it has been made."""
+        """The task of the step, after its first start."""
 
 
 class SimplePlan:
@@ -149,7 +151,7 @@ class SimplePlan:
         self._first: dict[frozenset[str], list[SimpleStep]] = {}
 
     def first(self, given: Iterable[str]) -> list[SimpleStep]:
-        """Return the steps that can start with what is given."""
+        """Return the steps that can start with the given facts."""
         key = frozenset(given)
         found = self._first.get(key)
         if found is None:
@@ -183,7 +185,7 @@ def simple_plan(plan: GoalPlan, shapes: Sequence[StepShape]) -> SimplePlan | Non
 
 def _is_simple(shape: StepShape) -> bool:
     definition = shape.definition
-    if not isinstance(definition.way, StepWay | HttpWay | ScriptWay) or shape.takes is None or shape.late:
+    if not isinstance(definition.way, StepWay | HttpWay | ScriptWay) or shape.takes is None or shape.deferred:
         return False
     if not shape.opaque or shape.meta or definition.undo is not None or definition.policy.deadline_ms:
         return False
@@ -197,7 +199,7 @@ def _trust(plan: GoalPlan, shapes: list[StepShape]) -> None:
     """Mark the providers whose values were already checked against the type of the reader."""
     checked: dict[str, list[tuple[str, Type]]] = {name: [("", _declared_type(plan.types[name]))] for name in plan.types}
     for step in shapes:
-        for give in step.gives if not step.apart else ():
+        for give in step.gives if not step.each_needs else ():
             checked.setdefault(give.fact, []).append((step.id, give.type))
     for step in shapes:
         for need in step.needs:

@@ -1,4 +1,4 @@
-"""The start of a step of a simple plan. Its event is the same in every run, if its inputs can stay in the log. Pure."""
+"""Start a step of a simple plan. Its event is the same in every run, if its inputs can stay in the log. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from weft.core.run.env import Env
 from weft.core.values import INLINE_BYTES_MAX, MARKED
 
 STARTS_MAX = 64
-"""With more steps to start at once, other runs get their turn in between."""
+"""If more steps can start at once, other runs take turns in between."""
 
 
-def started(step: SimpleStep, state: GoalState, program: HostedGoals, env: Env) -> e.StepStarted | None:
-    """Return the start of a step that has its facts. None if a value is marked, too large or of another type."""
+def start_simple(step: SimpleStep, state: GoalState, program: HostedGoals, env: Env) -> e.StepStarted | None:
+    """Return the event that starts a step with its facts. None if a value is marked, too large or of the wrong type."""
     shape, size = step.shape, len(step.inputs)
     for need in shape.needs:
         value = state.facts[need.fact][0]

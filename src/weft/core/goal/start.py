@@ -1,4 +1,4 @@
-"""The start of a goal run: its plan comes with the command, or is made here. Pure."""
+"""Start a goal run with the plan from the command, or with a plan made here. Pure."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.goal.plan import decode_plan, encode_plan, refuse_incomplete
+from weft.core.goal.plan import check_complete, decode_plan, encode_plan
 from weft.core.goal.scripts import HostedGoals
-from weft.core.goal.settle import given_values, misfit_of_given
+from weft.core.goal.settle import given_type_error, given_values
 from weft.core.goal.state import GoalState
 from weft.core.run import lifecycle
 from weft.core.run.env import Env
@@ -25,13 +25,13 @@ def decide_start(program: HostedGoals, state: GoalState, command: c.StartRun, en
     if not isinstance(command, c.StartGoal) or (not bytes(command.plan) and not command.refused):
         if command.refused:
             return lifecycle.decide_start(state, command, env.now)
-        command = _planned(program, command, env)
+        command = _add_plan(program, command, env)
     command = msgspec.structs.replace(command, style="goal")
     started = lifecycle.decide_start(state, command, env.now)
     if command.refused:
         return started
     try:
-        _refuse_start(command, env)
+        _check_start(command, env)
     except UsageError as error:
         if command.parent is None:
             raise
@@ -44,8 +44,8 @@ def decide_start(program: HostedGoals, state: GoalState, command: c.StartRun, en
     return (*started, e.GoalPlanned(plan=command.plan))
 
 
-def _planned(program: HostedGoals, command: c.StartRun, env: Env) -> c.StartGoal:
-    """Make the plan for a start from a place that does not know the goals."""
+def _add_plan(program: HostedGoals, command: c.StartRun, env: Env) -> c.StartGoal:
+    """Add a plan to a start command that came without one. Raises BadPlan."""
     stored = bytes(command.input)
     body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
     goals = command.goals if isinstance(command, c.StartGoal) else ()
@@ -53,31 +53,31 @@ def _planned(program: HostedGoals, command: c.StartRun, env: Env) -> c.StartGoal
     if plan is None:
         raise BadPlan(
             f"{command.run_id} is a goal run without a plan.",
-            hint="Start it with a plan.",
+            hint="Name a goal, or start the run with a plan.",
             code="goal.no_goal",
         )
     fields = {field: getattr(command, field) for field in c.StartRun.__struct_fields__}
     return c.StartGoal(**fields, plan=msgspec.Raw(encode_plan(plan)))
 
 
-def _refuse_start(command: c.StartGoal, env: Env) -> None:
+def _check_start(command: c.StartGoal, env: Env) -> None:
     try:
         plan = decode_plan(command.plan)
     except msgspec.DecodeError as error:
         raise BadPlan(f"The plan cannot be read: {error}.", code="goal.bad_plan") from error
-    refuse_incomplete(plan)
+    check_complete(plan)
     stored = bytes(command.input)
     body = env.blob(parse_ref(stored).digest) if is_ref(stored) else unseal(stored)
     if body is None:
-        return  # checked once it is loaded, before anything begins
+        return  # the input is checked once it is loaded, before any step starts
     given = given_values(body)
-    lacking = [name for name in plan.given if name not in given]
-    if lacking:
+    missing = [name for name in plan.given if name not in given]
+    if missing:
         raise BadPlan(
-            f"The plan was made with {', '.join(lacking)} given, but the run does not have it.",
-            hint="Plan again from what is given.",
+            f"The plan expects {', '.join(missing)} to be given, but the input does not have it.",
+            hint="Make a new plan from the given facts.",
             code="goal.missing",
         )
-    wrong = misfit_of_given(plan, given, env)
+    wrong = given_type_error(plan, given, env)
     if wrong is not None:
         raise BadValue(f"{wrong[0].upper()}{wrong[1:]}.", code="value.wrong_type")

@@ -1,7 +1,6 @@
 """The state of a goal run: its facts, its steps, and its open work items.
 
-The plan is stored as it was recorded. Counts that follow from plan and state are not part of the state: `flow` keeps
-them separately and can rebuild them.
+The plan is stored as it was recorded. The counts in ``need_counts`` follow from plan and state, so they are not stored.
 """
 
 from __future__ import annotations
@@ -20,7 +19,10 @@ OVER_STEP: frozenset[str] = frozenset({"completed", "failed", "skipped"})
 
 
 class Value(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One value of a fact, with the steps whose match it passes or breaks. A given value has provider ""."""
+    """One value of a fact, with the steps whose ``match`` accepts it. A given value has the provider "".
+
+    ``broken`` has the errors of the steps whose ``match`` could not be evaluated.
+    """
 
     value: Raw
     provider: str = ""
@@ -29,13 +31,13 @@ class Value(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StepRun(msgspec.Struct, omit_defaults=True):
-    """A planned step in a run. Items are numbered from 0; those from ``index_next`` on have not begun."""
+    """A step of a run. Its items are numbered from 0, and those from ``index_next`` on have not begun."""
 
     status: StepStatus = "pending"
     why: str = ""
     failure: Failure | None = None
     lost: str = ""
-    """The missing fact because of which the step failed."""
+    """The required fact whose loss made the step fail."""
     inputs: Raw = NULL
     items: int = 0
     fan_out: bool = False
@@ -45,7 +47,7 @@ class StepRun(msgspec.Struct, omit_defaults=True):
     left: int = 0
     """How many items are not over."""
     open: dict[int, int] = {}
-    """Items in progress or waiting for a retry, with the number of their task, child or question."""
+    """The items in progress or waiting for a retry, with the number of their task, child or question."""
     due: list[int] = []
     """Items whose retry is due, lowest first."""
     ended: list[int] = []
@@ -55,7 +57,7 @@ class StepRun(msgspec.Struct, omit_defaults=True):
     results: dict[int, Raw] = {}
     """Raw results by item. Those of goals, and of steps that did not complete, are kept until the end."""
     answered: int = 0
-    """The number of the record with the last of the results."""
+    """The number of the event with the latest result."""
     decided: dict[str, int] = {}
     """Optional needs whose deadline has passed, and how many values they may use."""
     windows: dict[str, int] = {}
@@ -68,7 +70,7 @@ class StepRun(msgspec.Struct, omit_defaults=True):
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
-    """A work item."""
+    """A work item: a step, and the index of the item."""
 
     step: str
     index: int
@@ -82,7 +84,7 @@ class Window(msgspec.Struct, frozen=True, array_like=True):
 
 
 class GoalState(State, kw_only=True, omit_defaults=True):
-    """A goal run."""
+    """The state of a goal run."""
 
     plan: Raw = NULL
     begun: bool = False
@@ -101,15 +103,15 @@ _encode = msgspec.json.Encoder().encode
 
 
 def encode_state(state: GoalState) -> bytes:
-    """Return a snapshot."""
+    """Encode the state as a snapshot."""
     return _encode(state)
 
 
 def restore_state(snapshot: bytes) -> GoalState:
-    """Restore the state of a run from a snapshot of this fold."""
+    """Restore the state of a run from a snapshot with the same ``FOLD`` version."""
     return _decoder.decode(snapshot)
 
 
-def copied(state: GoalState) -> GoalState:
+def copy_state(state: GoalState) -> GoalState:
     """Return an independent copy of the state."""
     return restore_state(encode_state(state))

@@ -1,7 +1,7 @@
-"""Goal runs: commands bring in facts, and `settle` works out their consequences.
+"""The style of goal runs: commands record facts, and ``settle`` decides what follows from them.
 
-A command records what came from outside and, if an item fails for good, the failure of its step. ``follow`` works out
-everything else, one thing at a time. Only ``follow`` may ask the shell for something (``MissingInputs``).
+A command records what came from outside and, if an item fails for good, the failure of its step. ``follow`` returns all
+other events, step by step. Only ``follow`` may request inputs from the runtime (``MissingInputs``).
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.goal import answers
+from weft.core.goal import task_results
 from weft.core.goal.definitions import AskWay, GoalWay
-from weft.core.goal.flow import NeedCounts
-from weft.core.goal.inputs import BoundInputs, bound_inputs
+from weft.core.goal.inputs import BoundInputs, assemble_inputs
 from weft.core.goal.items import Items
+from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BAD_OUTPUT, ITEM
 from weft.core.goal.plan import GoalPlan, decode_plan, encode_plan
 from weft.core.goal.retry import decide_retry, reopen
 from weft.core.goal.scripts import HostedGoals
-from weft.core.goal.settle import RUN_OVER, begin, given_values, next_events, result_of_run
+from weft.core.goal.settle import RUN_OVER, begin_with_given, given_values, next_events, run_result
 from weft.core.goal.shape import PlanShape, SimplePlan, shape_of
-from weft.core.goal.simple import STARTS_MAX, started
+from weft.core.goal.simple import STARTS_MAX, start_simple
 from weft.core.goal.start import decide_start
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
 from weft.core.goal.turn import Turn
@@ -78,23 +78,23 @@ class GoalStyle:
         return decide_start(self.program, self.state, command, env)
 
     def consequences(self, events: Sequence[e.AnyEvent], env: Env) -> Sequence[e.AnyEvent]:
-        return answers.consequences(self.items, self.program, events, env)
+        return task_results.consequences(self.items, self.program, events, env)
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
         if self.items.shape is None:
             return ()
         simple = self.simple
-        found = self._follow_simple(simple, env) if simple is not None else None
-        if found is not None:
-            return found
+        events = self._follow_simple(simple, env) if simple is not None else None
+        if events is not None:
+            return events
         turn = self.turn(env)
-        return next_events(turn) if self.state.begun else begin(turn)
+        return next_events(turn) if self.state.begun else begin_with_given(turn)
 
     @property
     def simple(self) -> SimplePlan | None:
         """The plan, if it is simple and all that has happened since it was made is that its steps have completed.
 
-        Then the counts are not needed.
+        Such a run does not need the counts.
         """
         items = self.items
         if self._simple_at != self.state.seq or items.counted is not None or items.shape is None:
@@ -102,11 +102,11 @@ class GoalStyle:
         return items.shape.simple
 
     def stay_simple(self) -> None:
-        """Note that the run is still simple after the last event."""
+        """Record that the run is still simple after the last event."""
         self._simple_at = self.state.seq
 
     def _follow_simple(self, simple: SimplePlan, env: Env) -> Sequence[e.AnyEvent] | None:
-        """Start the first steps, or end the run. None: the run cannot go on as a simple one."""
+        """Start the first steps, or end the run. Returns None if the run is no longer simple."""
         state, plan = self.state, self.items.plan
         assert plan is not None
         if not state.steps_done:
@@ -114,7 +114,7 @@ class GoalStyle:
             if len(first) > STARTS_MAX:
                 return None
             if len(state.tasks) < len(first):
-                event = started(first[len(state.tasks)], state, self.program, env)
+                event = start_simple(first[len(state.tasks)], state, self.program, env)
                 if event is not None:
                     self._starting = (event.step, state.seq + 1)
                 return None if event is None else (event,)
@@ -122,10 +122,10 @@ class GoalStyle:
             return ()
         if any(state.steps[goal].status != "completed" for goal in plan.goals):
             return None
-        return (result_of_run(plan, state, env),)
+        return (run_result(plan, state, env),)
 
     def turn(self, env: Env) -> Turn:
-        """Return everything that a decision may use."""
+        """Return the turn, with everything that a decision uses."""
         flow, turn = self.items.flow, self._turn
         assert flow is not None
         if turn is None or turn.flow is not flow:
@@ -137,7 +137,7 @@ class GoalStyle:
         """Return the step, with the index for an item of a fan-out, or the optional fact that a step waits for."""
         place = self.state.places.get(number)
         if place is not None:
-            return self.items.shown(place)
+            return self.items.item_name(place)
         window = self.state.deadlines.get(number)
         return f"{window.step}.{window.fact}" if window is not None else ""
 
@@ -153,7 +153,7 @@ class GoalStyle:
         return questions.find_open_question(state, name, places)
 
     def _was_asked(self, name: str) -> bool:
-        """Tell whether a step, or this item of its fan-out, has asked a question."""
+        """Return whether a step, or this item of its fan-out, has asked a question."""
         step, _, item = name.partition("[")
         run, plan = self.state.steps.get(step), self.items.plan
         if run is None or plan is None or not isinstance(plan.steps[step].way, AskWay):
@@ -165,7 +165,7 @@ class GoalStyle:
         return decide_retry(self.state, self.items.plan)
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
-        """Return no events: open entries are dropped together with their step."""
+        """Return no events, because open entries are dropped together with their steps."""
         return ()
 
     def undo(self, done: Undo, env: Env) -> Sequence[e.AnyEvent]:
@@ -191,8 +191,8 @@ class GoalStyle:
         assert plan is not None
         if not isinstance(plan.steps[place.step].way, GoalWay):
             return start
-        inside = Raw(encode_plan(plan.children[place.step]))
-        return c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=inside)
+        child_plan = Raw(encode_plan(plan.children[place.step]))
+        return c.StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=child_plan)
 
     # --- notifications from the kernel ----------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class GoalStyle:
 
     def settled(self, ended: Ended) -> None:
         if ended.how == "timer":
-            self.items.come_due(ended.number)
+            self.items.retry_due(ended.number)
         else:
             self.items.settled(ended)
 
@@ -219,7 +219,7 @@ class GoalStyle:
         if not is_ref(stored):
             given = given_values(unseal(stored))
             state.facts = {name: [Value(Raw(seal(raw)))] for name, raw in given.items()}
-        shape = self._count_anew(plan)
+        shape = self._recount(plan)
         state.begun = not is_ref(stored) and shape.matched.isdisjoint(state.facts)
         if shape.simple is not None and state.begun and shape.simple.provided.isdisjoint(state.facts):
             self.stay_simple()
@@ -232,9 +232,9 @@ class GoalStyle:
             for name, value in values.items()
         }
         state.begun = True
-        self._count_anew(decode_plan(state.plan))
+        self._recount(decode_plan(state.plan))
 
-    def _count_anew(self, plan: GoalPlan) -> PlanShape:
+    def _recount(self, plan: GoalPlan) -> PlanShape:
         shape = self.items.shape = shape_of(plan)
         self.items.counted = None
         return shape
@@ -242,14 +242,14 @@ class GoalStyle:
     def _over(self, event: e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent) -> None:
         self.state.deadlines, self.state.places = {}, {}
         if self.items.counted is not None:
-            self.items.counted.let_go()
+            self.items.counted.break_cycles()
 
     def _retried(self, event: e.RunRetried) -> None:
         state = self.state
         state.dropped = []
         for step in event.steps:
             reopen(state.steps[step])
-        self._count_anew(decode_plan(state.plan))
+        self._recount(decode_plan(state.plan))
 
     def _node(self, step: str) -> StepNode:
         assert self.items.flow is not None
@@ -263,11 +263,11 @@ class GoalStyle:
             self.begin_step(event, self.items.flow)
 
     def begin_step(self, event: e.StepStarted, flow: NeedCounts | None) -> None:
-        """Start a step. ``flow`` None: the run is simple, and nothing is counted."""
+        """Start a step. If ``flow`` is None, the run is simple and nothing is counted."""
         state = self.state
         run = state.steps[event.step]
         run.status = "active"
-        run.inputs = bound_inputs(event.inputs, event.facts, state.facts)
+        run.inputs = assemble_inputs(event.inputs, event.facts, state.facts)
         run.items = run.left = event.work_items
         run.fan_out = event.fan_out
         if run.windows:
@@ -284,7 +284,7 @@ class GoalStyle:
         self.complete(event, self.items.flow)
 
     def complete(self, event: e.StepCompleted, flow: NeedCounts | None) -> None:
-        """Complete a step. ``flow`` None: the run is simple, and nothing is counted."""
+        """Complete a step. If ``flow`` is None, the run is simple and nothing is counted."""
         state = self.state
         run = state.steps[event.step]
         outputs = step_outputs(event, run.results[0] if event.takes else e.NULL)
@@ -320,16 +320,16 @@ class GoalStyle:
         bad = event.failure.attributes.get(ITEM) if event.failure.code == BAD_OUTPUT else None
         if isinstance(bad, int) and run.results.pop(bad, None) is not None:
             run.ended.append(bad)
-        self._take_back(run)
+        self._undo_items(run)
         self._end_step(node, "failed")
 
     def _step_skipped(self, event: e.StepSkipped) -> None:
         node = self._node(event.step)
         node.run.why = event.reason
-        self._take_back(node.run)
+        self._undo_items(node.run)
         self._end_step(node, "skipped")
 
-    def _take_back(self, run: StepRun) -> None:
+    def _undo_items(self, run: StepRun) -> None:
         """Undo the items of a step, once those in progress have ended."""
         self.items.drop(run)
         undo.add_reversal(self.state, run.open.values(), run.undo)
@@ -344,7 +344,7 @@ class GoalStyle:
         run.status = status
         run.undo, run.due = [], []
         assert self.items.counted is not None
-        self.items.counted.judged.pop(step, None)
+        self.items.counted.checked.pop(step, None)
         self._bound.pop(step, None)
 
     def _deadline_set(self, event: e.DeadlineSet) -> None:
@@ -359,7 +359,7 @@ class GoalStyle:
         need = next(need for need in node.needs if need.fact.name == event.name)
         self.items.flow.freeze(need, len(self.state.facts.get(event.name, ())))
         self.items.close_window(node.run, event.name)
-        self.items.flow.work_through()
+        self.items.flow.propagate()
         self._close_settled()
 
     def _close_settled(self) -> None:
@@ -377,7 +377,7 @@ class GoalStyle:
         self.items.resume(event)
 
     def _work_recalled(self, event: e.WorkRecalled) -> None:
-        """Change nothing. The event only says where the success that follows came from."""
+        """Change nothing. The event only records which run the next result came from."""
 
     evolve: ClassVar[EvolveRows] = with_style_rows(
         {
@@ -403,5 +403,5 @@ class GoalStyle:
         **DECIDE,
         **DECIDE_ANSWERS,
         c.StartGoal: DECIDE[c.StartRun],
-        c.RecallWork: answers.decide_recalled,
+        c.RecallWork: task_results.decide_memo_hit,
     }

@@ -1,4 +1,4 @@
-"""The start and progress of a step: bind inputs, evaluate the predicate, begin items, complete. Pure.
+"""Start a step, begin its work items, and complete it. Pure.
 
 Rules: docs/internals/goal.md#4-settle.
 """
@@ -11,11 +11,11 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
-from weft.core.goal.flow import NeedCounts
-from weft.core.goal.inputs import ITEMS_MAX, BadInput, BoundInputs, bind, metadata, referred, seen_by_predicate
+from weft.core.goal.inputs import ITEMS_MAX, BadInput, BoundInputs, bind, metadata, predicate_bindings, reference_inputs
+from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.nodes import StepNode
-from weft.core.goal.outputs import BadOutput, aggregated, outputs_of
-from weft.core.goal.scripts import HostedGoals, content, decode_json, decoded, encode_json
+from weft.core.goal.outputs import BadOutput, aggregate_outputs, read_outputs
+from weft.core.goal.scripts import HostedGoals, content, decode_json, decode_value, encode_json
 from weft.core.goal.state import GoalState
 from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run.env import Env
@@ -26,7 +26,7 @@ PREDICATE_FALSE = "predicate returned false"
 
 
 class Turn:
-    """Everything that one decision of a run may use."""
+    """The program, counts, state and environment that one decision uses."""
 
     __slots__ = ("bound", "env", "flow", "program", "state")
 
@@ -36,20 +36,20 @@ class Turn:
         self.state: GoalState = flow.state
         self.env = env
         self.bound = bound
-        """The decoded inputs of active steps. Only a cache."""
+        """A cache of the decoded inputs of active steps."""
 
     def inputs(self, step: StepNode) -> BoundInputs:
         """Return the inputs of an active step."""
-        found = self.bound.get(step.id)
-        if found is None:
-            found = self.bound[step.id] = BoundInputs(step.shape, decoded(step.run.inputs, self.env))
-        return found
+        bound = self.bound.get(step.id)
+        if bound is None:
+            bound = self.bound[step.id] = BoundInputs(step.shape, decode_value(step.run.inputs, self.env))
+        return bound
 
 
 def start(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     """Start a step, or skip or fail it if its inputs or predicate require that."""
     try:
-        known = referred(step, turn.state, turn.env)
+        known = reference_inputs(step, turn.state, turn.env)
         if known is not None:
             task = _task(turn, step, 0, e.ABSENT) if _is_task(step) else None
             return (e.StepStarted(step=step.id, inputs=known[0], facts=known[1], task=task),)
@@ -62,20 +62,22 @@ def _start_bound(turn: Turn, step: StepNode, bound: BoundInputs) -> Sequence[e.A
     """Start a step whose inputs have to be read."""
     definition = step.definition
     if bound.count > ITEMS_MAX:
-        why = f"{bound.count:,} work items are more than {ITEMS_MAX:,}"
+        why = f"the step would have {bound.count:,} work items; the limit is {ITEMS_MAX:,}"
         return (_failed(step.id, "too_many_items", "too_many_items", why),)
-    apart = definition.when is not None and not bound.names_apart.isdisjoint(turn.program.reader.names(definition.when))
-    if definition.when is not None and not apart:
-        refused = _refused(turn, step, bound.inputs)
+    per_item = definition.when is not None and not bound.item_names.isdisjoint(
+        turn.program.reader.names(definition.when)
+    )
+    if definition.when is not None and not per_item:
+        refused = _predicate_outcome(turn, step, bound.inputs)
         if refused is not None:
             return (refused,)
     if bound.arrays:
         turn.bound[step.id] = bound
-    told = {} if bound.arrays else metadata(step, turn.state, 0)
-    inputs = turn.env.keep(encode_json({**bound.inputs, **told} if told else bound.inputs))
+    meta = {} if bound.arrays else metadata(step, turn.state, 0)
+    inputs = turn.env.keep(encode_json({**bound.inputs, **meta} if meta else bound.inputs))
     if bound.arrays:
         return (e.StepStarted(step=step.id, inputs=inputs, work_items=bound.count, fan_out=True),)
-    task = _task(turn, step, 0, e.ABSENT) if _is_task(step) else None  # what `pump` would do next
+    task = _task(turn, step, 0, e.ABSENT) if _is_task(step) else None  # as ``pump`` would do next
     return (e.StepStarted(step=step.id, inputs=inputs, task=task),)
 
 
@@ -83,11 +85,13 @@ def _is_task(step: StepNode) -> bool:
     return isinstance(step.definition.way, StepWay | HttpWay | ScriptWay)
 
 
-def _refused(turn: Turn, step: StepNode, inputs: dict[str, object]) -> e.StepFailedEvent | e.StepSkipped | None:
-    """Return how the predicate ends a step, or None if the step may go on."""
+def _predicate_outcome(
+    turn: Turn, step: StepNode, inputs: dict[str, object]
+) -> e.StepFailedEvent | e.StepSkipped | None:
+    """Return the event with which the predicate ends a step, or None if the step may continue."""
     assert step.definition.when is not None
     try:
-        if turn.program.reader.holds(step.definition.when, seen_by_predicate(step.definition, inputs)):
+        if turn.program.reader.holds(step.definition.when, predicate_bindings(step.definition, inputs)):
             return None
     except WeftError as error:
         return _failed(step.id, "predicate", f"predicate could not be evaluated: {error.message}", error.code)
@@ -100,30 +104,30 @@ def _failed(step: str, kind: str, message: str, why: str) -> e.StepFailedEvent:
 
 
 def pump(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
-    """Begin the next item of a step with a free slot: one whose retry is due, or a new one."""
+    """Begin the next item of a step that has a free slot: one whose retry is due, or a new one."""
     run = step.run
     if run.due:
         return (e.WorkResumed(task=EntryId(run.open[run.due[0]])),)
     index = step.index_next
     given = run.inputs
     if not run.fan_out and step.shape.meta:  # a repeated call has a new key
-        given = turn.env.keep(encode_json({**decoded(given, turn.env), **metadata(step, turn.state, index)}))
+        given = turn.env.keep(encode_json({**decode_value(given, turn.env), **metadata(step, turn.state, index)}))
     if run.fan_out:
         inputs = turn.inputs(step).item(index)
         if step.definition.when is not None and not run.again:
-            refused = _refused(turn, step, inputs)
+            refused = _predicate_outcome(turn, step, inputs)
             if isinstance(refused, e.StepFailedEvent):
                 return (refused,)
             if refused is not None:
                 return (e.WorkSkipped(step=step.id, item=index),)
         given = turn.env.keep(encode_json({**inputs, **metadata(step, turn.state, index)}))
     try:
-        return (_hand_out(turn, step, index, given),)
+        return (_dispatch(turn, step, index, given),)
     except WeftError as error:
         return (_failed(step.id, error.code, error.message, error.hint),)
 
 
-def _hand_out(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
+def _dispatch(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
     definition = step.definition
     match definition.way:
         case GoalWay() | WorkflowWay():
@@ -176,7 +180,7 @@ def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted
         item=index,
         workflow=workflow,
         version=version,
-        style=style,  # type: ignore[arg-type]  # one of the styles either way
+        style=style,  # type: ignore[arg-type]  # always one of the styles
         run_id=_child_id(state, step, index),
         uid=child_uid(state.uid, state.seq + 1),
         input=given,
@@ -196,10 +200,10 @@ def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
         if run.fan_out:
             bound = turn.inputs(step)
             entries = [bound.each(index) for index in range(run.items)]
-            found = aggregated(step.shape, run.results, entries, reader, turn.env)
+            found = aggregate_outputs(step.shape, run.results, entries, reader, turn.env)
         else:
-            known = turn.flow.judged.get(step.id)
-            found = known if known is not None else outputs_of(step.shape, run.results[0], reader, turn.env)
+            known = turn.flow.checked.get(step.id)
+            found = known if known is not None else read_outputs(step.shape, run.results[0], reader, turn.env)
     except BadOutput as bad:
         return (e.StepFailedEvent(step=step.id, failure=bad.failure(step.id)),)
     matched: dict[str, list[str]] = {}
@@ -208,14 +212,14 @@ def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     for fact, raw in found.items():
         node = turn.flow.facts[fact]
         if node.keeps:
-            passes, breaks = turn_matches(turn, fact, raw)
+            passes, breaks = evaluate_matches(turn, fact, raw)
             if passes:
                 matched[fact] = passes
             if breaks:
                 broken[fact] = breaks
         elif node.values:
             unread.append(fact)
-    takes, outputs = _given(turn, step, found)
+    takes, outputs = _recorded_outputs(turn, step, found)
     of = run.answered if takes else 0
     done = e.StepCompleted(
         step=step.id, of=of, takes=takes, outputs=outputs, unread=unread, matched=matched, broken=broken
@@ -223,8 +227,8 @@ def complete(turn: Turn, step: StepNode) -> Sequence[e.AnyEvent]:
     return (done,)
 
 
-def _given(turn: Turn, step: StepNode, found: dict[str, bytes]) -> tuple[dict[str, str], dict[str, Raw]]:
-    """Return the outputs of a step: parts of its recorded result by key, and computed outputs as values."""
+def _recorded_outputs(turn: Turn, step: StepNode, found: dict[str, bytes]) -> tuple[dict[str, str], dict[str, Raw]]:
+    """Return the outputs of a step as the log stores them: keys into its recorded result, or else values."""
     shape, run = step.shape, step.run
     if shape.takes is None or run.fan_out or (not shape.whole and is_ref(bytes(run.results[0]))):
         return {}, {fact: turn.env.keep(raw) for fact, raw in found.items()}
@@ -232,8 +236,11 @@ def _given(turn: Turn, step: StepNode, found: dict[str, bytes]) -> tuple[dict[st
     return takes if len(found) == len(takes) else {fact: takes[fact] for fact in found}, {}
 
 
-def turn_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str, str]]:
-    """Return the steps whose match a value passes and those whose match fails on it, if they may still read it."""
+def evaluate_matches(turn: Turn, fact: str, raw: bytes) -> tuple[list[str], dict[str, str]]:
+    """Return the steps whose ``match`` accepts a value, and the errors of those whose ``match`` cannot be evaluated.
+
+    Steps that have started no longer read values, so their matches are not evaluated.
+    """
     matched: list[str] = []
     broken: dict[str, str] = {}
     node = turn.flow.facts.get(fact)

@@ -1,7 +1,6 @@
-"""Types of facts: words such as `string`, `integer`, `string[]`, or JSON Schema. Pure.
+"""Types of facts: words like ``string``, ``integer`` or ``string[]``, or JSON Schema. Pure.
 
-`agree` tells whether two declarations of one fact are compatible, `misfit` what is wrong with a value. A missing type
-means `any`.
+``types_agree`` compares two declarations of one fact, and ``type_error`` checks a value. A missing type means ``any``.
 """
 
 from __future__ import annotations
@@ -27,50 +26,50 @@ _PYTHON: Final[dict[str, tuple[type, ...]]] = {
 
 
 def is_word(text: str) -> bool:
-    """Tell whether a text is a type in short form: a word followed by any number of `[]`."""
-    plain = text
-    while plain.endswith("[]"):
-        plain = plain[:-2]
-    return plain in WORDS
+    """Return whether a text is a type in short form: a word followed by any number of ``[]``."""
+    word = text
+    while word.endswith("[]"):
+        word = word[:-2]
+    return word in WORDS
 
 
-def normal(declared: Type) -> str | dict[str, Any]:
+def normalize(declared: Type) -> str | dict[str, Any]:
     """Return the shortest spelling of a type. JSON Schema that is equivalent to a word becomes that word."""
     if declared is None:
         return "any"
     if isinstance(declared, str):
         return "array" if declared == "any[]" else declared
-    said = {key: value for key, value in declared.items() if key not in _NOTES}
-    if not said:
+    relevant = {key: value for key, value in declared.items() if key not in _NOTES}
+    if not relevant:
         return "any"
-    word = said.get("type")
-    if len(said) == 1 and isinstance(word, str) and is_word(word):
+    word = relevant.get("type")
+    if len(relevant) == 1 and isinstance(word, str) and is_word(word):
         return word
-    if set(said) == {"type", "items"} and word == "array" and isinstance(said["items"], dict):
-        item = normal(said["items"])
+    if set(relevant) == {"type", "items"} and word == "array" and isinstance(relevant["items"], dict):
+        item = normalize(relevant["items"])
         if isinstance(item, str):
-            return normal(f"{item}[]")
+            return normalize(f"{item}[]")
     return declared
 
 
 def is_any(declared: Type) -> bool:
-    """Tell whether a type allows every value."""
-    return normal(declared) == "any"
+    """Return whether a type allows every value."""
+    return normalize(declared) == "any"
 
 
 def is_array(declared: Type) -> bool:
-    """Tell whether the type allows only arrays."""
-    return _bare(normal(declared)) == ["array"]
+    """Return whether the type allows only arrays."""
+    return _bare(normalize(declared)) == ["array"]
 
 
 def may_be_array(declared: Type) -> bool:
-    """Tell whether the type allows arrays."""
-    return not {"any", "array"}.isdisjoint(_bare(normal(declared)))
+    """Return whether the type allows arrays."""
+    return not {"any", "array"}.isdisjoint(_bare(normalize(declared)))
 
 
-def agree(one: Type, other: Type) -> bool:
-    """Tell whether two declarations agree: equal, one is `any`, or one is the bare form of the other."""
-    a, b = normal(one), normal(other)
+def types_agree(one: Type, other: Type) -> bool:
+    """Return whether two declarations agree: they are equal, one is ``any``, or one is the bare form of the other."""
+    a, b = normalize(one), normalize(other)
     if a in (b, "any") or b == "any":
         return True
     if isinstance(a, str) and isinstance(b, str):
@@ -86,7 +85,7 @@ def _words_agree(a: str, b: str) -> bool:
     if a == b or {a, b} == {"number", "integer"}:
         return True
     if a.endswith("[]") and b.endswith("[]"):
-        return agree(a[:-2], b[:-2])
+        return types_agree(a[:-2], b[:-2])
     return (a == "array" and b.endswith("[]")) or (b == "array" and a.endswith("[]"))
 
 
@@ -102,13 +101,13 @@ def _bare(declared: str | dict[str, Any]) -> list[str]:
     for key in _BRANCHES:
         branches = declared.get(key)
         if isinstance(branches, list):
-            return [bare for each in branches if isinstance(each, dict) for bare in _bare(normal(each))]
+            return [bare for each in branches if isinstance(each, dict) for bare in _bare(normalize(each))]
     return ["object"] if "properties" in declared else ["any"]
 
 
 def narrower(one: Type, other: Type) -> Type:
     """Return the more specific of two declarations that agree."""
-    a, b = normal(one), normal(other)
+    a, b = normalize(one), normalize(other)
     if a == "any" or (isinstance(b, dict) and isinstance(a, str)):
         return b
     if isinstance(a, str) and isinstance(b, str) and b != "any" and _rank(b) > _rank(a):
@@ -122,23 +121,23 @@ def _rank(word: str) -> int:
     return 2 * depth + (word.startswith("integer")) + (depth > 0 and not word.startswith("any"))
 
 
-def misfit(declared: Type, value: Any, raw: bytes, check: SchemaCheck) -> str | None:
-    """Return what is wrong with a value, or None. `raw` is the same value as JSON."""
-    return unfit(normal(declared), value, raw, check)
+def type_error(declared: Type, value: Any, raw: bytes, check: SchemaCheck) -> str | None:
+    """Return the error in a value of a declared type, or None. ``raw`` is the same value as JSON."""
+    return normal_type_error(normalize(declared), value, raw, check)
 
 
-def unfit(wanted: str | dict[str, Any], value: Any, raw: bytes, check: SchemaCheck) -> str | None:
-    """Return what is wrong with a value, or None, for a type in its shortest spelling."""
-    if isinstance(wanted, dict):
-        return check(wanted, raw)
-    return None if _fits(wanted, value) else f"{kind(value)} is not {_named(wanted)}"
+def normal_type_error(declared: str | dict[str, Any], value: Any, raw: bytes, check: SchemaCheck) -> str | None:
+    """Return the error in a value, or None. The type must be normalized."""
+    if isinstance(declared, dict):
+        return check(declared, raw)
+    return None if _has_type(declared, value) else f"{describe_value(value)} is not {_with_article(declared)}"
 
 
-def _fits(word: str, value: Any) -> bool:
+def _has_type(word: str, value: Any) -> bool:
     if word == "any":
         return True
     if word.endswith("[]"):
-        return isinstance(value, list) and all(_fits(word[:-2], each) for each in value)
+        return isinstance(value, list) and all(_has_type(word[:-2], each) for each in value)
     if isinstance(value, bool):
         return word == "boolean"
     if word == "integer":
@@ -146,23 +145,23 @@ def _fits(word: str, value: Any) -> bool:
     return isinstance(value, _PYTHON[word])
 
 
-def _named(word: str) -> str:
+def _with_article(word: str) -> str:
     return f"an {word}" if word[0] in "aeiou" else f"a {word}"
 
 
-def kind(value: Any) -> str:
-    """Name the type of a value for a message."""
+def describe_value(value: Any) -> str:
+    """Return the type of a value, for messages."""
     if value is None:
         return "null"
     if isinstance(value, bool):
         return "a boolean"
     for word in ("string", "number", "object", "array"):
         if isinstance(value, _PYTHON[word]):
-            return _named(word)
+            return _with_article(word)
     return type(value).__name__
 
 
-def shown(declared: Type) -> str:
-    """Name a type for a message."""
-    word = normal(declared)
+def type_text(declared: Type) -> str:
+    """Return a type as text, for messages."""
+    word = normalize(declared)
     return word if isinstance(word, str) else "a JSON Schema"

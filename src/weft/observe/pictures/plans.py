@@ -8,7 +8,7 @@ from weft.core.goal.definitions import Need, StepDef
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.plan_text import way_text
 from weft.core.goal.state import GoalState, StepRun
-from weft.core.goal.types import is_any, shown
+from weft.core.goal.types import is_any, type_text
 from weft.observe.pictures.labels import short
 from weft.observe.pictures.model import Arrow, Box, Mark, Picture, Shape
 
@@ -63,7 +63,7 @@ def _need(need: Need) -> str:
         return need.meta or "fixed"
     said: list[str] = [need.role]
     if not is_any(need.type):
-        said.append(shown(need.type))
+        said.append(type_text(need.type))
     if need.collect != "first":
         said.append(need.collect)
     if need.each:

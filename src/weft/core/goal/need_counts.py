@@ -1,10 +1,10 @@
-"""The counts behind a goal run: the state of each need, and which steps are needed at all and needed now.
+"""Count, for a goal run, the state of each need, and which steps are needed at all and needed now. Pure.
 
-A *pair* is a step and one of its needs. A pair is wanted while its step is needed and has not found the fact yet. A
-fact is wanted while one of its pairs is. A step is needed while a fact that it gives is wanted, or while it is a goal
-that is not settled. The graph of needs has no cycles, so reference counts are exact. Each pair changes only a few
-times, so the total cost of settling a run is linear in the size of its plan. Nothing here decides anything: only
-`evolve` calls it, and after a restart the counts are rebuilt from plan and state.
+A need is wanted while its step is needed and does not have the fact yet. A fact is wanted while one of its needs is. A
+step is needed while a fact that it gives is wanted, or while it is a goal that is not over. The graph of needs has no
+cycles, so reference counts are exact. Each need changes only a few times, so the total cost of settling a run is linear
+in the size of its plan. Nothing is decided here. Only ``evolve`` changes the counts, and after a restart they are
+rebuilt from plan and state.
 
 Rules: docs/internals/goal.md#needed.
 """
@@ -22,7 +22,7 @@ from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value
 NOTHING: Mapping[str, Value] = {}
 """The values of a step that has given none."""
 Agenda = list[int]
-"""A heap of steps for which something may have to be decided, lowest id first. Entries may be stale."""
+"""A heap of steps that may need a decision, lowest id first. Entries may be stale."""
 
 
 class NeedCounts:
@@ -34,26 +34,26 @@ class NeedCounts:
         self.facts: dict[str, FactNode] = {}
         self.steps: dict[str, StepNode] = {}
         self.by_index: list[StepNode] = []
-        self.fallen: Agenda = []
+        self.unstartable: Agenda = []
         self.idle: Agenda = []
         self.waiting: Agenda = []
         self.ready: Agenda = []
         self.pumping: Agenda = []
         self.goals_left = 0
         self.goals_failed: list[str] = []
-        self.unjudged: list[tuple[StepNode, int]] = []
-        """Results that could not be checked when they arrived."""
+        self.unchecked: list[tuple[StepNode, int]] = []
+        """The results that could not be checked when they arrived."""
         self.settled_windows: list[tuple[StepRun, str]] = []
         """Optional needs with a running deadline that have been decided since."""
         self._touched: list[StepNode] = []
-        self.judged: dict[str, dict[str, bytes]] = {}
-        """Outputs of steps without items, as read when their results arrived. Only a cache."""
+        self.checked: dict[str, dict[str, bytes]] = {}
+        """A cache of outputs that were checked when their results arrived, for steps without a fan-out."""
         self._build()
 
     # --- building -------------------------------------------------------------------------------------------------
 
     def _build(self) -> None:
-        """Count everything."""
+        """Count everything from the plan and the state."""
         goals, facts = self.plan.goals, self.facts
         for index, shape in enumerate(shape_of(self.plan).steps):
             step = StepNode(index, shape, self.state.steps[shape.id], goal=shape.id in goals)
@@ -76,7 +76,7 @@ class NeedCounts:
         for step in self.by_index:
             self._count_needs(step)
         self._touched.extend(self.by_index)
-        self.work_through()
+        self.propagate()
 
     def _fact(self, name: str) -> FactNode:
         fact = self.facts.get(name)
@@ -106,7 +106,7 @@ class NeedCounts:
                 self.goals_failed.append(step.id)
         if step.run.status == "active":
             heappush(self.pumping, step.index)
-            self.unjudged.extend((step, index) for index in sorted(step.run.results) if step.is_late(index))
+            self.unchecked.extend((step, index) for index in sorted(step.run.results) if step.is_late(index))
 
     def _count_needs(self, step: StepNode) -> None:
         facts, decided = self.state.facts, step.run.decided
@@ -124,18 +124,21 @@ class NeedCounts:
     # --- changes --------------------------------------------------------------------------------------------------
 
     def step_started(self, step: StepNode, *, pumped: bool) -> None:
-        """Note that a step has its inputs and wants nothing more. ``pumped``: its only item has begun too."""
+        """Update the counts after a step has started and wants no more facts.
+
+        If ``pumped``, its only item has begun.
+        """
         if not pumped:
             heappush(self.pumping, step.index)
         self._touched.append(step)
-        self.work_through()
+        self.propagate()
 
-    def look_at_work(self, step: StepNode) -> None:
-        """Note that an item of the step is over, or due again."""
+    def note_work(self, step: StepNode) -> None:
+        """Record that an item of the step is over, or that its retry is due."""
         heappush(self.pumping, step.index)
 
     def step_over(self, step: StepNode, given: Mapping[str, Value] = NOTHING) -> None:
-        """Note that a step is over and has given these values. Facts that it has not given, it will never give."""
+        """Update the counts after a step is over and has given these values. It will give no others."""
         gave = step.run.gave
         for fact in step.gives:
             fact.left -= 1
@@ -153,12 +156,12 @@ class NeedCounts:
             if step.run.status == "failed":
                 self.goals_failed.append(step.id)
         self._touched.append(step)
-        self.work_through()
+        self.propagate()
 
-    def let_go(self) -> None:
+    def break_cycles(self) -> None:
         """Stop counting because the run is over, and break the reference cycles between nodes.
 
-        Without cycles the memory of a run is freed at once, even if many runs end between two garbage collections.
+        Without cycles, the memory of a run is freed at once, not at the next garbage collection.
         """
         for fact in self.facts.values():
             fact.providers, fact.readers = [], []
@@ -166,7 +169,7 @@ class NeedCounts:
             step.needs = []
 
     def freeze(self, need: NeedNode, values: int) -> None:
-        """Decide an optional need for good, from at most this many values."""
+        """Decide an optional need for good. It can use at most this many values."""
         step = need.step
         step.count(need, -1)
         need.frozen = True
@@ -191,8 +194,8 @@ class NeedCounts:
 
     # --- consequences ---------------------------------------------------------------------------------------------
 
-    def work_through(self) -> None:
-        """Update all counts after changes."""
+    def propagate(self) -> None:
+        """Update all counts that depend on changed steps."""
         touched = self._touched
         while touched:
             step = touched.pop()
@@ -214,9 +217,9 @@ class NeedCounts:
 
     def _want(self, need: NeedNode) -> None:
         needed, needed_now, dead, gated, lacks = need.step.mode
-        looks = need.state == "open" and not need.frozen and (need.gate or not dead) and (lacks or not need.lazy)
-        wanted = needed and looks
-        wanted_now = needed_now and looks and (need.gate or not gated)
+        is_open = need.state == "open" and not need.frozen and (need.gate or not dead) and (lacks or not need.lazy)
+        wanted = needed and is_open
+        wanted_now = needed_now and is_open and (need.gate or not gated)
         fact = need.fact
         if wanted != need.wanted:
             need.wanted = wanted
@@ -238,14 +241,14 @@ class NeedCounts:
                         self._touched.append(provider)
 
     def _enlist(self, step: StepNode) -> None:
-        """Put a step that is not over on the heaps of what may have to be decided for it."""
+        """Put a step that is not over on the heaps of decisions that it may need."""
         status, index = step.run.status, step.index
         if step.needed == 0:
             heappush(self.idle, index)
         if status != "pending":
             return
         if step.closed > 0 or (step.dead > 0 and not step.open_gates):
-            heappush(self.fallen, index)
+            heappush(self.unstartable, index)
         if step.needed_now > 0 and step.unmet == 0:
             if step.undecided == 0:
                 heappush(self.ready, index)
@@ -254,8 +257,8 @@ class NeedCounts:
 
     # --- queries --------------------------------------------------------------------------------------------------
 
-    def first_fallen(self) -> StepNode | None:
-        return self._first(self.fallen, "is_fallen")
+    def first_unstartable(self) -> StepNode | None:
+        return self._first(self.unstartable, "cannot_start")
 
     def first_working(self) -> StepNode | None:
         heap = self.pumping
@@ -276,11 +279,11 @@ class NeedCounts:
         return None
 
     def all_idle(self) -> list[StepNode]:
-        """Return every step that is not needed, by id."""
+        """Return every step that is not needed, in order of ids."""
         return self._all(self.idle, "is_idle")
 
     def all_waiting(self) -> list[StepNode]:
-        """Return every step that starts to wait for an optional need with a deadline, by id."""
+        """Return every step that starts to wait for an optional need with a deadline, in order of ids."""
         return self._all(self.waiting, "lacks_window")
 
     def _first(self, heap: Agenda, condition: str) -> StepNode | None:

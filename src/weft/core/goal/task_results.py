@@ -1,7 +1,6 @@
-"""Work out what the end of a work item means for its step, in the same decision. Pure.
+"""Check the results of work items, and fail a step with its first item that fails for good. Pure.
 
-A result that does not have its declared type is a final failure. When an item fails for good, its step fails with it
-at once.
+This happens in the same decision as the end of the item. A result of the wrong type is a final failure.
 
 Rules: docs/internals/goal.md#5-commands.
 """
@@ -15,7 +14,7 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal.items import Items
-from weft.core.goal.outputs import BadOutput, is_deferred, outputs_of
+from weft.core.goal.outputs import BadOutput, is_deferred, read_outputs
 from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.state import Place
 from weft.core.run import lifecycle, tasks
@@ -24,7 +23,7 @@ from weft.core.run.style import AnyRun
 from weft.errors import Failure
 
 RETRY_AFTER = "retry_after_ms"
-"""An attribute of a failure: how long the called service asked us to wait before the next attempt."""
+"""The failure attribute with the delay before the next attempt that the called service requested."""
 RETRY_AFTER_MS_MAX = 24 * 3_600_000
 
 
@@ -32,11 +31,11 @@ def consequences(items: Items, program: HostedGoals, events: Sequence[e.AnyEvent
     """Extend the events that the kernel has decided with their consequences for the step."""
     match events[-1]:
         case e.TaskSucceeded() as success:
-            return (*events[:-1], *_judged(items, program, success, env))
+            return (*events[:-1], *_checked(items, program, success, env))
         case e.TaskFailed(retry_at=0) as failed:
             return (failed, *_step_failed(items, failed.task, failed.failure))
         case e.TaskFailed() as failed:
-            return (_moved(failed, env.now),)
+            return (_postpone(failed, env.now),)
         case e.WaitTimedOut() as late:
             failure = Failure(type="timed_out", message="timed_out", code="timed_out")
             return (late, *_step_failed(items, late.wait, failure))
@@ -48,16 +47,16 @@ def consequences(items: Items, program: HostedGoals, events: Sequence[e.AnyEvent
     return events
 
 
-def decide_recalled(run: AnyRun, recall: c.RecallWork, _: Env) -> Sequence[e.AnyEvent]:
-    """Take a result from an earlier run and record where it came from."""
+def decide_memo_hit(run: AnyRun, recall: c.RecallWork, _: Env) -> Sequence[e.AnyEvent]:
+    """Complete a task with a memoized result of an earlier run, and record which run it came from."""
     report = c.ReportTaskSucceeded(recall.task, recall.attempt, recall.delivery, recall.output)
     success = tasks.decide_succeeded(run.state, report)
     return (e.WorkRecalled(task=recall.task, run_id=recall.run_id, at=recall.at), *success) if success else ()
 
 
-def _judged(items: Items, program: HostedGoals, success: e.TaskSucceeded, env: Env) -> Sequence[e.AnyEvent]:
+def _checked(items: Items, program: HostedGoals, success: e.TaskSucceeded, env: Env) -> Sequence[e.AnyEvent]:
     place = items.state.places.get(success.task)
-    bad = _misfit(items, program, place, bytes(success.output), env)
+    bad = _find_error(items, program, place, bytes(success.output), env)
     if bad is None or place is None:
         return (success,)
     failure = bad.failure(place.step)
@@ -65,8 +64,8 @@ def _judged(items: Items, program: HostedGoals, success: e.TaskSucceeded, env: E
     return (failed, *_step_failed(items, success.task, failure))
 
 
-def _misfit(items: Items, program: HostedGoals, place: Place | None, result: bytes, env: Env) -> BadOutput | None:
-    """Return what is wrong with a result, if it can be checked now. Results of steps that are over are not checked."""
+def _find_error(items: Items, program: HostedGoals, place: Place | None, result: bytes, env: Env) -> BadOutput | None:
+    """Return the error in a result, if it can be checked now. Results of steps that are over are not checked."""
     if place is None or items.state.steps[place.step].status != "active":
         return None
     assert items.flow is not None
@@ -74,20 +73,20 @@ def _misfit(items: Items, program: HostedGoals, place: Place | None, result: byt
     if is_deferred(shape, result):
         return None
     try:
-        found = outputs_of(shape, result, program.reader, env)
+        outputs = read_outputs(shape, result, program.reader, env)
     except BadOutput as bad:
         return bad
     if not items.state.steps[place.step].fan_out:
-        items.flow.judged[place.step] = found
+        items.flow.checked[place.step] = outputs
     return None
 
 
-def _moved(event: e.TaskFailed, now: int) -> e.TaskFailed:
-    """Postpone the retry by the time that the called service asked for."""
-    wish = event.failure.attributes.get(RETRY_AFTER)
-    if not isinstance(wish, int | float) or wish <= 0:
+def _postpone(event: e.TaskFailed, now: int) -> e.TaskFailed:
+    """Postpone the retry by the delay that the called service requested."""
+    requested = event.failure.attributes.get(RETRY_AFTER)
+    if not isinstance(requested, int | float) or requested <= 0:
         return event
-    return msgspec.structs.replace(event, retry_at=max(event.retry_at, now + min(int(wish), RETRY_AFTER_MS_MAX)))
+    return msgspec.structs.replace(event, retry_at=max(event.retry_at, now + min(int(requested), RETRY_AFTER_MS_MAX)))
 
 
 def _step_failed(items: Items, number: int, failure: Failure) -> Sequence[e.StepFailedEvent]:
@@ -99,12 +98,12 @@ def _step_failed(items: Items, number: int, failure: Failure) -> Sequence[e.Step
 
 
 def _child_ended(items: Items, program: HostedGoals, ended: e.ChildEnded, env: Env) -> Sequence[e.StepFailedEvent]:
-    """Settle the item whose task is this child run. A failure of the child is final."""
+    """Return the failure of the step, if the child run did not complete or its output has the wrong type."""
     place = items.state.places.get(ended.child)
     if place is None:
         return ()
     if ended.status != "completed":
         cancelled = lifecycle.cancelled_child(items.state.children[ended.child])
         return _step_failed(items, ended.child, ended.failure or cancelled)
-    bad = _misfit(items, program, place, bytes(ended.output), env)
+    bad = _find_error(items, program, place, bytes(ended.output), env)
     return () if bad is None else _step_failed(items, ended.child, bad.failure(place.step))
