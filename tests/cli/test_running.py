@@ -53,7 +53,7 @@ def test_the_same_id_again_is_the_same_run(weft: Weft) -> None:
         (["order", "o-1"], 2, "'o-1' is not KEY=VALUE."),
         (["hello", "name=b", "--id", "h-1"], 1, 'h-1 exists with another input (name: "a" there, "b" here).'),
         (["order", "order_id=a", "--id", "h-1"], 1, "h-1 exists as a run of hello, not of order."),
-        (["hello", "name=a", "--id", " x"], 2, "cannot be the id of a run"),
+        (["hello", "name=a", "--id", " x"], 2, "cannot be used as the id of a run"),
         (["hello", "name=a", "--url", "sqlite:///nowhere/x.db"], 1, "There is no directory"),
         (["hello", "--input", "missing.json"], 2, "missing.json cannot be read"),
     ],

@@ -346,7 +346,7 @@ def test_the_hold_names_the_workflow_the_new_parameter_and_what_to_do() -> None:
     assert run.held() == (
         "run stopped for you: the workflow flow no longer takes the input this run started with: flow() needs n. "
         "Nothing was undone. Give n a default. Then: weft resume run. "
-        "Or start anew: weft cancel run, then weft start flow --input FILE"
+        "Or start again: weft cancel run, then weft start flow --input FILE"
     )
     assert run.resumed(with_parameters(", n: int = 1")) == ["end"]
 

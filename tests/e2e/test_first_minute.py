@@ -144,7 +144,7 @@ def test_a_step_that_fails_for_good_says_how_often_and_where() -> None:
 
 def test_an_unknown_workflow_is_guessed() -> None:
     text = said(weft.UnknownWorkflow, lambda: app.run("ordr"))
-    assert text.startswith('No workflow "ordr" is registered. Did you mean "order"? Known: ')
+    assert text.startswith('No workflow "ordr" is registered. Did you mean "order"? Registered: ')
 
 
 def test_a_name_used_twice_names_both_places() -> None:

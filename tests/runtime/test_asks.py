@@ -17,7 +17,7 @@ from weft.core.ids import RunId
 from weft.core.run.questions import digest_of
 from weft.observe.questions import all_open
 from weft.ports.store import RunQuery
-from weft.runtime.run.standing import ASKING
+from weft.runtime.run.append_extras import ASKING
 
 GRAPH: dict[str, Any] = {"weft": "graph/1", "name": "flow", "nodes": {"ship": {"ask": {"title": "Ship?"}}}}
 

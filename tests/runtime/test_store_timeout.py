@@ -140,7 +140,7 @@ def test_a_command_through_a_store_that_is_silent_is_given_up_and_its_key_makes_
             for name in ("send", "claim"):
                 silent.setattr(store.log, name, lambda *_, **__: asyncio.sleep(1_000))
             began = asyncio.get_running_loop().time()
-            with pytest.raises(weft.Unavailable, match="may have got this, or not"):
+            with pytest.raises(weft.Unavailable, match="may or may not have received this"):
                 await told(handle)
             assert asyncio.get_running_loop().time() - began < 5
         if command == "send":

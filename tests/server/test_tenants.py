@@ -26,7 +26,7 @@ from weft.core.run.state import FOLD
 from weft.ports import store as store_ports
 from weft.ports import streams as stream_ports
 from weft.ports.store import Page, RunQuery, RunRow, Store
-from weft.runtime.run.standing import DEAD_LETTERS
+from weft.runtime.run.append_extras import DEAD_LETTERS
 from weft.runtime.tenancy import TenantService, check_tenant
 from weft.server.identity import AccessScope
 from weft.server.route_table import ROUTES

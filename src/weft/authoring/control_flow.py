@@ -286,7 +286,7 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
     if entry is not None:
         number = entry.round
         for earlier in range(max(0, number - keep), number):
-            driver.pass_over(f"{inner.prefix}~{earlier}/")
+            driver.mark_reached(f"{inner.prefix}~{earlier}/")
         state = driver.read(state_codec, await driver.value(entry.output), entry)
     while True:
         driver.begin_round()

@@ -50,7 +50,7 @@ class Notices:
             return  # ``until_over`` raises the reason why the run is held
         assert service.local is not None
         assert service.work is not None
-        actor = await service.take_up(row)
+        actor = await service.load_here(row)
         live = actor.machine.state if actor is not None and actor.ready else None
         state = live or await service.reader.state(row)
         if actor is None and row.owner is not None and row.owner != service.local.host:

@@ -44,7 +44,7 @@ from weft.errors import (
 from weft.observe.explanation import Explanation
 from weft.ports.store import RunQuery
 from weft.runtime.clock import TimeIds
-from weft.runtime.orders import StartOrder, check_run_id, plain_attributes, unchecked_input
+from weft.runtime.orders import StartOrder, attributes_as_json, check_run_id, unchecked_input
 from weft.runtime.runs import Ending
 from weft.server import views
 from weft.server.endpoints.goals import StepViews
@@ -129,7 +129,7 @@ class Remote:
             "input": msgspec.Raw(unchecked_input(order)),
             "id": check_run_id(order.id) if order.id is not None else f"{order.workflow}-{self.ids.new()}",
             "version": order.version,
-            "attributes": plain_attributes(order.attributes),
+            "attributes": attributes_as_json(order.attributes),
             "delay": order.delay_ms / 1000,
             "existing": order.existing,
         }

@@ -169,7 +169,7 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
                 step.undo_plan,
             )
         )
-    if n and (entry.status == "open" or not driver.told(entry)):
+    if n and (entry.status == "open" or not driver.is_outcome_known(entry)):
         try:
             await driver.future_of(entry)
         except asyncio.CancelledError:

@@ -14,7 +14,7 @@ from weft.errors import RunUnreadable
 from weft.observe.runs import read_run
 from weft.observe.styles import views_of
 from weft.ports.store import Page, RunQuery, RunRow
-from weft.runtime.run.standing import DEAD_LETTERS
+from weft.runtime.run.append_extras import DEAD_LETTERS
 from weft.runtime.service import RunService
 
 RUNS_PER_PAGE = 200

@@ -14,7 +14,7 @@ from weft.errors import NotFound, RunUnreadable
 from weft.observe.runs import read_run
 from weft.observe.styles import views_of
 from weft.ports.store import Page, RunQuery, RunRow
-from weft.runtime.run.standing import ASKING
+from weft.runtime.run.append_extras import ASKING
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
 

@@ -1,4 +1,4 @@
-"""Step bodies that no author registers: HTTP requests and scripts in graph nodes, and node types that packages add."""
+"""The bodies of steps that no author registers: HTTP requests, scripts, and node types that packages add."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BuiltIn:
-    """The built-in bodies, made when they are first needed."""
+    """The built-in bodies, created when they are first needed."""
 
     def __init__(self, catalogue: HostCatalogue, clock: Clock, put: Callable[[bytes], Awaitable[str]]) -> None:
         """``put`` stores a large answer as a blob and returns its digest."""
@@ -39,7 +39,7 @@ class BuiltIn:
     ) -> StepBody | None:
         """Return the body that performs a task, if there is one here.
 
-        ``own``: the registered step of its name. ``planned``: the step of a plan that it performs.
+        ``own`` is the registered step with its name. ``planned`` is the step of a plan that it performs.
         """
         if planned is not None and not isinstance(planned.way, StepWay):
             return self.work(planned)
@@ -47,16 +47,16 @@ class BuiltIn:
         compensation = self.compensation(undone) if undone is not None else None
         if compensation is not None:
             return compensation
-        return own or self.step(effect.step) or self.named(effect.step)
+        return own or self.step(effect.step) or self.catalogued(effect.step)
 
     def step(self, name: str) -> StepBody | None:
         """Return the body with this name, if it is built in."""
-        found = self._bodies.get(name)
-        if found is None:
-            found = self._make(name)
-            if found is not None:
-                self._bodies[name] = found
-        return found
+        body = self._bodies.get(name)
+        if body is None:
+            body = self._make(name)
+            if body is not None:
+                self._bodies[name] = body
+        return body
 
     def _make(self, name: str) -> StepBody | None:
         if name == HTTP:
@@ -73,7 +73,7 @@ class BuiltIn:
         node_type = node_types().get(name.removeprefix(TYPE)) if name.startswith(TYPE) else None
         return NodeTypeBody(node_type) if node_type is not None else None
 
-    def named(self, name: str) -> StepBody | None:
+    def catalogued(self, name: str) -> StepBody | None:
         """Return the body of a request or script in the catalogue, or of its undo, as the catalogue is now."""
         find = self._catalogue.planned_step
         definition, make = find(name), self.work
@@ -100,16 +100,16 @@ class BuiltIn:
     def work(self, definition: StepDef) -> StepBody | None:
         """Return the body of a goal's step that is a request or a script."""
         key = f"{definition.id}:{digest(definition)}"
-        found = self._bodies.get(key)
-        if found is None and isinstance(definition.way, HttpWay):
-            found = self._request(definition, definition.way)
-        elif found is None and isinstance(definition.way, ScriptWay):
+        body = self._bodies.get(key)
+        if body is None and isinstance(definition.way, HttpWay):
+            body = self._request(definition, definition.way)
+        elif body is None and isinstance(definition.way, ScriptWay):
             from weft.steps.script import ScriptStep  # noqa: PLC0415
 
-            found = ScriptStep(definition)
-        if found is not None:
-            self._bodies[key] = found
-        return found
+            body = ScriptStep(definition)
+        if body is not None:
+            self._bodies[key] = body
+        return body
 
     def _request(self, definition: StepDef, way: HttpWay) -> StepBody:
         from weft.steps.http.step import HttpCall, HttpStep  # noqa: PLC0415

@@ -49,7 +49,7 @@ class HostCatalogue(Protocol):
         ...
 
     def queues(self) -> Sequence[str] | None:
-        """Return the queues that this host serves; None: all queues."""
+        """Return the queues that this host serves; None for all queues."""
         ...
 
     def program(self, workflow: str, version: str) -> AnyProgram | None: ...
@@ -63,7 +63,7 @@ class HostCatalogue(Protocol):
         ...
 
     def startable(self) -> Sequence[str]:
-        """The names of the workflows that can be started, sorted."""
+        """Return the names of the workflows that can be started, sorted."""
         ...
 
     def definitions(self, now: Millis) -> Sequence[Definition]:

@@ -36,18 +36,18 @@ log = logging.getLogger("weft")
 T = TypeVar("T")
 
 APPENDS_PER_BATCH_MAX = 1_000
-TOLD_PER_LOOK = 8
-"""How many runs are told the outcome of a commit between two looks at the clock."""
+TOLD_PER_CHECK = 8
+"""How many runs are told the outcome of a commit between two checks of the clock."""
 SOLO_ROUNDS = 50
 PAUSE_SECONDS_FIRST = 0.05
 PAUSE_SECONDS_MAX = 2.0
 FAILURES_COUNTED = 10
 FAILURES_PASSING = 3
-"""This many failures in a row are more than a lost connection."""
+"""Fewer failures in a row than this may be just a lost connection."""
 TROUBLE_SECONDS = 5.0
 """An older failure says nothing about the current state of the store."""
-NAMING_DATA = (UsageError, TypeError, ValueError, OverflowError)
-"""Errors that a store raises when it cannot hold a value. All other errors may be temporary, and blame no run."""
+VALUE_ERRORS = (UsageError, TypeError, ValueError, OverflowError)
+"""Errors that a store raises when it cannot hold a value. All other errors may be temporary and concern no one run."""
 
 
 RUNS_PER_BATCH_MAX = 500
@@ -100,13 +100,13 @@ class GroupWriter:
         *,
         in_place: bool = True,
     ) -> None:
-        """``failed`` is called when the writer keeps ending. ``in_place``: commit in callbacks if the store can."""
+        """``failed`` is called when the writer keeps ending. With ``in_place``, commits run in callbacks."""
         self._in_place = in_place and runs.commits_in_place
         self._runs = runs
         self._blobs = blobs
         self._host = host
         self.dirty: dict[RunUid, CommittingRun] = {}
-        """Runs that have something to commit. Whoever adds one calls ``flush`` or ``wake`` afterwards."""
+        """Runs that have something to commit. The caller that adds a run calls ``flush`` or ``wake`` afterwards."""
         self._wake: asyncio.Future[None] | None = None
         """The future that the writer's task waits for while it has nothing to do."""
         self._begun: tuple[_Batch, Awaitable[Sequence[Outcome]] | None] | None = None
@@ -184,7 +184,7 @@ class GroupWriter:
         except StopIteration as ended:
             outcomes = ended.value
         except Exception as error:  # noqa: BLE001 - after any error the outcome of a commit is unknown
-            self._lost(batch, error)
+            self._on_failed(batch, error)
             return
         except BaseException as error:  # noqa: BLE001 - it must end the writer's task, not the step that reported
             self._hand_over(batch, _fail(error))
@@ -193,7 +193,7 @@ class GroupWriter:
             self._hand_over(batch, _resume(commit, waits_for))
             return
         boundary("commit.after")
-        self._note(batch)
+        self._record_success(batch)
         run.committed(draft, outcomes[0])
 
     def _hand_over(self, batch: _Batch, begun: Awaitable[Sequence[Outcome]] | None = None) -> None:
@@ -248,24 +248,24 @@ class GroupWriter:
         return await self._runs.commit(appends, self._host)
 
     async def _finish(self, batch: _Batch, begun: Awaitable[Sequence[Outcome]] | None = None) -> None:
-        """Commit a batch and tell its runs the outcome. ``begun``: the rest of a commit that began in a callback."""
+        """Commit a batch and tell its runs the outcome. ``begun`` is the rest of a commit that began in a callback."""
         try:
             outcomes = await (self._write(batch) if begun is None else begun)
         except Exception as error:  # noqa: BLE001 - after any error the outcome of a commit is unknown
-            self._lost(batch, error)
+            self._on_failed(batch, error)
             return
         except GeneratorExit:
             raise  # discarded together with its host: there is no run to tell
         except BaseException:
             if self._loop.wanted:  # user code cancelled this task, or the loop failed and will be restarted
-                self._lost(batch, Unavailable("the commit was interrupted"))
+                self._on_failed(batch, Unavailable("the commit was interrupted"))
             raise
         boundary("commit.after")
-        self._note(batch)
+        self._record_success(batch)
         await self._tell(batch, outcomes)
 
-    def _note(self, batch: _Batch) -> None:
-        """Note that a commit succeeded."""
+    def _record_success(self, batch: _Batch) -> None:
+        """Record that a commit succeeded."""
         self._failures, self._failed = 0, None
         self.answered_at = self._now()
         if self.measured is not None:
@@ -279,7 +279,7 @@ class GroupWriter:
         since = self._now()
         for number, ((writer, draft), outcome) in enumerate(zip(batch, outcomes, strict=True), 1):
             writer.committed(draft, outcome)
-            if not number % TOLD_PER_LOOK and cancelled is None and self._now() - since > SHARE_SECONDS:
+            if not number % TOLD_PER_CHECK and cancelled is None and self._now() - since > SHARE_SECONDS:
                 try:
                     await asyncio.sleep(0)
                 except asyncio.CancelledError as error:
@@ -288,8 +288,8 @@ class GroupWriter:
         if cancelled is not None:
             raise cancelled
 
-    def _lost(self, batch: _Batch, error: Exception) -> None:
-        passing = not isinstance(error, NAMING_DATA)
+    def _on_failed(self, batch: _Batch, error: Exception) -> None:
+        passing = not isinstance(error, VALUE_ERRORS)
         if not passing and len(batch) > 1:
             self._solo = SOLO_ROUNDS + len(batch)
         if passing:
@@ -333,7 +333,7 @@ class RunQueue:
     """Gives runs their turns in the order in which they became ready."""
 
     def __init__(self, commits: GroupWriter, turns_max: int = TURNS_MAX, *, in_place: bool = True) -> None:
-        """``in_place``: give turns at once where that is allowed."""
+        """With ``in_place``, turns are given at once where that is allowed."""
         self._in_place = in_place
         self._commits = commits
         self._turns_max = turns_max
@@ -379,7 +379,7 @@ class RunQueue:
         self._loop.call_soon(self._turn, context=self._context)
 
     def _turn(self, first: Callable[..., None] | None = None, *args: Any) -> None:
-        """Give ready runs their turns. ``first``: a call that may make more runs ready."""
+        """Give ready runs their turns. ``first`` is a call that may make more runs ready."""
         ready, commits = self._ready, self._commits
         self._turning = more = True
         rounds = 0
@@ -452,7 +452,7 @@ class RunCreator:
                     if not future.done():
                         future.set_exception(error)
                 return
-            # One of the rows cannot be written: write them one by one.
+            # One of the rows cannot be written, so write them one by one.
             for one in batch:
                 await self._make([one])
             return

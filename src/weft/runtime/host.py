@@ -71,7 +71,7 @@ WAKE_SECONDS_MIN = 0.05
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything that a host gets from outside."""
+    """The parts that a host gets from outside."""
 
     store: Store
     clock: Clock
@@ -391,7 +391,7 @@ class Host:
     def _pause(self) -> float:
         """Return the seconds until the next round of duties: the next poll, or the time when a released run is due."""
         poll, wake_at = self.settings.poll_seconds, self.claims.wake_at
-        # Wait for a run that is due but could not be claimed: there is no room, or another host claims it.
+        # Wait a little for a run that is due but could not be claimed, since memory is full or another host claims it.
         return poll if wake_at is None else min(poll, max(WAKE_SECONDS_MIN, (wake_at - self.clock.now_ms()) / 1000))
 
     def _run_ports(self) -> RunPorts:

@@ -1,6 +1,6 @@
 """The host of this process, as the service, the server and the command line see it: its runs, and its work.
 
-Both do what they are asked and show none of the parts behind them. Nothing here starts or stops a host.
+These classes hide the parts of the host, and neither starts nor stops it.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LocalRuns:
         """Return the run with this uid if it is in memory here."""
         return self._runs.actors.get(uid)
 
-    def named(self, run_id: RunId) -> Actor | None:
+    def find_by_id(self, run_id: RunId) -> Actor | None:
         """Return the run with this id if it is in memory here."""
         return self._runs.by_id.get(run_id)
 
@@ -106,7 +106,7 @@ class LocalRuns:
 
 
 class LocalWork:
-    """What this host performs and writes, and how much of it waits."""
+    """The work that this host performs and writes, and its backlog."""
 
     def __init__(
         self,
@@ -173,9 +173,9 @@ class LocalWork:
 
     def _slot_wait_ms(self) -> int:
         flight = self._worker.next_queued()
-        return max(0, self._clock.now_ms() - self._since(flight)) if flight is not None else 0
+        return max(0, self._clock.now_ms() - self._waiting_since(flight)) if flight is not None else 0
 
-    def _since(self, flight: Flight) -> int:
+    def _waiting_since(self, flight: Flight) -> int:
         state = self._runs.state_of(RunUid(flight.uid))
         task = state.tasks.get(flight.effect.task) if state is not None else None
         return max(task.since, task.due) if task is not None else self._clock.now_ms()

@@ -1,7 +1,7 @@
-"""Starts by name: an order names a workflow or goals, and becomes the start that a run records.
+"""Turn orders into starts. An order names a workflow or goals, and a start is what a run records.
 
-A catalogue knows what the name means: its version, style and timeout, and the program that checks the input. Without
-one, the start keeps the name, and the host that takes the run up completes it.
+A catalogue resolves the name to a version, a style, a timeout and the program that checks the input. Without a
+catalogue, the start keeps the name, and the host that claims the run completes it.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.programs import start_plan
 
 GOALS = Callee("1", "goal")
-"""Goals have one version: a run holds its plan."""
+"""Goals have one version, because each run has its own plan."""
 
 
 class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be started: a workflow by its name, or goals."""
+    """A request to start a workflow by its name, or goals."""
 
     workflow: str = GOAL
     input: Mapping[str, Any] | bytes = {}
@@ -38,14 +38,14 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     goals: Sequence[str] = ()
     """Steps whose results are wanted, instead of a workflow."""
     version: str | None = None
-    """A version, or the tag of a graph; None: the newest registered version."""
+    """A version, or the tag of a graph; None for the newest registered version."""
     id: str | None = None
     existing: str = "attach"
     attributes: Mapping[str, Any] = {}
     queue: str | None = None
     delay_ms: int = 0
     words: Sequence[str] = ()
-    """The arguments that were typed as text and are still to be read by their types."""
+    """The names of arguments that were typed as text and are not converted yet."""
 
 
 async def start_of(
@@ -59,13 +59,13 @@ async def start_of(
         return _start(order, ids, await _stored_callee(order, definitions), unchecked_input(order))
     callee = GOALS if order.goals else await _callee(order, catalogue, definitions)
     program = catalogue.program(order.workflow, callee.version)
-    assert program is not None, "what a catalogue resolves, it can run"
+    assert program is not None, "a catalogue has the programs that it resolves"
     given = program.check(order.input)
     return _start(order, ids, callee, given, start_plan(program, given, order.goals))
 
 
 async def _callee(order: StartOrder, catalogue: HostCatalogue, definitions: Definitions) -> Callee:
-    """Return what the order names: what is registered here, or a graph of the store in an earlier version."""
+    """Return the program that the order names: one that is registered here, or an earlier graph in the store."""
     known = catalogue.resolve(order.workflow, order.version or "")
     if known is not None:
         return known
@@ -73,13 +73,13 @@ async def _callee(order: StartOrder, catalogue: HostCatalogue, definitions: Defi
         raise unknown_workflow(order.workflow, catalogue.startable())
     stored = await stored_workflow(definitions, order.workflow, order.version)
     if stored is None:
-        raise UnknownWorkflow(f'No version "{order.version}" of "{order.workflow}" is known here.')
+        raise UnknownWorkflow(f'There is no version "{order.version}" of "{order.workflow}".')
     catalogue.learn(stored)
     return catalogue.resolve(stored.name, stored.version) or Callee(stored.version, "graph")
 
 
 async def _stored_callee(order: StartOrder, definitions: Definitions) -> Callee | None:
-    """Return what the store knows of the name; None leaves it to the host that takes the run up."""
+    """Return the stored program that the order names; None if the host that claims the run must resolve it."""
     if order.goals:
         return GOALS
     stored = await stored_workflow(definitions, order.workflow, order.version) if order.version is not None else None
@@ -87,7 +87,7 @@ async def _stored_callee(order: StartOrder, definitions: Definitions) -> Callee 
 
 
 def unchecked_input(order: StartOrder) -> bytes:
-    """Return the input of an order as JSON, for a host elsewhere to check. Raises BadValue."""
+    """Return the input of an order as JSON, which another host will check. Raises BadValue."""
     if isinstance(order.input, bytes):
         return order.input
     return values.encode(dict(order.input), what="the goals got" if order.goals else f"{order.workflow} got")
@@ -101,7 +101,7 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
         style=callee.style if callee is not None else "",
         input=Raw(given),
         timeout_ms=callee.timeout_ms if callee is not None else 0,
-        attributes=plain_attributes(order.attributes),
+        attributes=attributes_as_json(order.attributes),
         queue=check_name(order.queue) if order.queue is not None else "",
         words=list(order.words),
     )
@@ -112,32 +112,33 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
 
 
 async def stored_workflow(definitions: Definitions, name: str, version: str) -> Definition | None:
-    """Return one version of a graph that the store keeps, by its name or a tag."""
+    """Return one version of a graph in the store, by its version or a tag."""
     return await definitions.get(name, version) if name != CATALOGUE else None
 
 
 def unknown_workflow(name: str, known: Sequence[str]) -> UnknownWorkflow:
     """Make the error for a name that no registered workflow has."""
-    listed = ", ".join(known[:20]) or "none"
+    names = ", ".join(known[:20]) or "none"
     near = did_you_mean(name, known)
     return UnknownWorkflow(
         f'No workflow "{name}" is registered.{f" {near}" if near else ""}',
-        hint=f"Known: {listed}. (The file that defines it must be imported.)",
+        hint=f"Registered: {names}. Import the file that defines it.",
     )
 
 
 def check_run_id(run_id: str) -> str:
-    """Return the id of a run. Raises UsageError for one that does not fit on a command line or in a URL."""
+    """Check the id of a run and return it. Raises UsageError if it is unsuitable for command lines and URLs."""
     if not run_id or len(run_id) > 500 or not run_id.isprintable() or run_id != run_id.strip():
         raise UsageError(
-            f"{run_id[:60]!r} cannot be the id of a run.", hint="1 to 500 printable characters, no blanks at the ends."
+            f"{run_id[:60]!r} cannot be used as the id of a run.",
+            hint="Use 1 to 500 printable characters, without spaces at the ends.",
         )
     return run_id
 
 
-def plain_attributes(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return attributes as JSON has them. Raises BadValue."""
+def attributes_as_json(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return attributes after a round trip through JSON. Raises BadValue."""
     if not attributes:
         return {}
-    found: dict[str, Any] = values.decode(values.encode(dict(attributes), what="the attributes have"))
-    return found
+    decoded: dict[str, Any] = values.decode(values.encode(dict(attributes), what="the attributes have"))
+    return decoded

@@ -25,7 +25,7 @@ POLL_SECONDS_MAX = 1.0
 
 async def send_request(service: RunService, run_id: RunId, name: str, body: bytes, *, key: str | None = None) -> str:
     """Send a message whose sender waits for an answer. Returns the request's id, the same for the same key."""
-    row = await service.soon(service.row(run_id), f"whether there is a run {run_id!r} is not known")
+    row = await service.wait_for_store(service.row(run_id), f"it is unknown whether there is a run {run_id!r}")
     request = service.ids.new() if key is None else blake2b(f"{row.uid}/{key}".encode(), digest_size=16).hexdigest()
     message = c.DeliverMessage(request, name, Raw(body), answer=True)
     try:

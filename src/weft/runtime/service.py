@@ -91,7 +91,7 @@ class RunService:
     """Starts runs, gives them commands, and answers questions about them."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, beside: RunService | None = None) -> None:
-        """``beside``: a service whose host this one uses, too."""
+        """``beside`` is a service whose host this one also uses."""
         self.store = store
         self.clock = StoreClock(clock, store)
         self.ids = ids
@@ -100,7 +100,7 @@ class RunService:
         self.commits: CommitFeed = beside.commits if beside is not None else CommitFeed()
         """The commits of the host of this process."""
         self.local: LocalRuns | None = beside.local if beside is not None else None
-        """The runs of the host of this process, once there is one; so are the others."""
+        """The runs of the host of this process, once there is one. The same holds for the attributes below."""
         self.work: LocalWork | None = beside.work if beside is not None else None
         self.steps: StepKeeper | None = beside.steps if beside is not None else None
         self.streams: StreamWriter | None = beside.streams if beside is not None else None
@@ -139,7 +139,7 @@ class RunService:
         try:
             return await start_of(order, local.catalogue, definitions, self.ids)
         except (UnknownStep, BadPlan):
-            # What was registered in the store meanwhile may be what is missing.
+            # The missing workflow or step may have been registered in the store meanwhile.
             if not order.goals or self.steps is None or not await self.steps.refresh():
                 raise
         return await start_of(order, local.catalogue, definitions, self.ids)
@@ -155,11 +155,13 @@ class RunService:
     ) -> StartResult:
         """Create the run of a start, or find it. Raises IdTaken; Unavailable or Full, soon, if the store fails."""
         work = self._create(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
-        unknown = f"{start.run_id} may have been started, or not"
-        return await self.soon(work, unknown, hint="Start it again under the same id.", run_id=start.run_id)
+        unknown = f"{start.run_id} may or may not have been started"
+        return await self.wait_for_store(work, unknown, hint="Start it again under the same id.", run_id=start.run_id)
 
-    async def soon(self, work: Coroutine[Any, Any, T], unknown: str, *, hint: str = "", run_id: str = "") -> T:
-        """Wait for a call to the store. ``unknown``: what is unknown without an answer, for the error.
+    async def wait_for_store(
+        self, work: Coroutine[Any, Any, T], unknown: str, *, hint: str = "", run_id: str = ""
+    ) -> T:
+        """Wait for a call to the store. ``unknown`` says, for the error, what is unknown without an answer.
 
         Raises Unavailable or Full: at once if the store does not accept writes, else when it has not answered for long.
         """
@@ -184,10 +186,10 @@ class RunService:
         return there if self.work is None else max(there, self.work.answered_at())
 
     async def _put_blob(self, raw: bytes) -> str:
-        return await self.soon(self.store.blobs.put(raw), "a large value may have been stored, or not")
+        return await self.wait_for_store(self.store.blobs.put(raw), "a large value may have been stored, or not")
 
     async def _create(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> StartResult:
-        """Start a run, or find the one that this start made before. ``chosen``: its id was given by the user.
+        """Start a run, or find the one that this start made before. ``chosen`` means that the user gave its id.
 
         Raises BadValue for a name that no workflow can have, and IdTaken (with the differences) if the id belongs to
         another workflow or input, or always with ``existing="refuse"``.
@@ -201,7 +203,7 @@ class RunService:
         if self.local is not None and is_published(start.style):
             await self.local.publish()
         if chosen:
-            # Looked up first: a run that begins here runs the user's code before the store can refuse its id.
+            # Look it up first, because a run that begins here runs the user's code before the store can refuse its id.
             found = await self._row_or_none(RunId(start.run_id))
             if found is not None:
                 return await self._attach(found, start, existing)
@@ -270,7 +272,7 @@ class RunService:
 
         Raises Unavailable or Full soon if the store does not accept writes.
         """
-        await self.soon(self._tell(run_id, command, key), _unknown(run_id), hint=AGAIN, run_id=run_id)
+        await self.wait_for_store(self._tell(run_id, command, key), _unknown(run_id), hint=AGAIN, run_id=run_id)
 
     async def _tell(self, run_id: RunId, command: c.Mailed, key: str | None) -> None:
         if self.local is None and isinstance(command, UNCHECKED):
@@ -358,10 +360,10 @@ class RunService:
     async def _actor(self, row: RunRow, command: c.Mailed) -> Actor | None:
         """Return the run in memory here. A run is not loaded for a retry, which needs only the store."""
         if not isinstance(command, REOPENING):
-            return await self.take_up(row)
+            return await self.load_here(row)
         return self.local.find(row.uid) if self.local is not None else None
 
-    async def take_up(self, row: RunRow) -> Actor | None:
+    async def load_here(self, row: RunRow) -> Actor | None:
         """Return the run in memory here. A run without a living owner is claimed if this host can run it."""
         local = self.local
         if local is None or not self.status.running:
@@ -388,7 +390,7 @@ class RunService:
     async def _reopen(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
         """Retry a run that is over or held. A run that a host owns gets the command by mail."""
         if row.status == PENDING:
-            raise Refused(f"{row.id} is pending: no host has taken it up, so there is nothing to try again.")
+            raise Refused(f"{row.id} is pending: no host has claimed it, so there is nothing to retry.")
         problem = await self._unowned.problem(row)
         if problem is not None:
             raise problem
@@ -399,7 +401,7 @@ class RunService:
         decide_retry(machine, row, command, Millis(max(self.clock.now_ms(), machine.state.at)))
         await self._send(row, command, token)
 
-    # --- looking --------------------------------------------------------------------------------------------------
+    # --- reads ----------------------------------------------------------------------------------------------------
 
     async def row(self, run_id: RunId) -> RunRow:
         """Return the run with this id. Raises NotFound."""
@@ -419,7 +421,7 @@ class RunService:
 
     async def by_prefix(self, prefix: str) -> RunRow:
         """Return the run with this id, or the only run with this prefix. Raises NotFound, UsageError, Unavailable."""
-        return await self.soon(self._by_prefix(prefix), f"whether there is a run {prefix!r} is not known")
+        return await self.wait_for_store(self._by_prefix(prefix), f"it is unknown whether there is a run {prefix!r}")
 
     async def _by_prefix(self, prefix: str) -> RunRow:
         found = await self._row_or_none(RunId(prefix))
@@ -431,7 +433,7 @@ class RunService:
         if page.rows:
             names = ", ".join(row.id for row in page.rows[:5])
             raise UsageError(
-                f"{prefix!r} could be {names}{' …' if len(page.rows) > 5 else ''}.", hint="Type more of the id."
+                f"{prefix!r} could be {names}{' …' if len(page.rows) > 5 else ''}.", hint="Give more of the id."
             )
         return await self.row(RunId(prefix))
 
@@ -440,7 +442,7 @@ class RunService:
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         """Wait until a run has ended. Returns how, with its output as JSON. Raises TimeoutError, NotFound."""
-        actor = self.local.named(run_id) if self.local is not None else None
+        actor = self.local.find_by_id(run_id) if self.local is not None else None
         if actor is not None and self.local is not None:
             seen = await self.local.wait_for_end(actor.uid, timeout=timeout)
             if seen is not None:
@@ -477,7 +479,7 @@ async def _once(call: Callable[[], Awaitable[T]]) -> T:
 
 
 def _unknown(run_id: RunId) -> str:
-    return f"{run_id} may have got this, or not"
+    return f"{run_id} may or may not have received this"
 
 
 def _token(command: c.Mailed, key: str | None, seq: int = 0) -> KeyRow | None:

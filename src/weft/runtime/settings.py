@@ -11,27 +11,27 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     lease_seconds: float = 5.0
     """A host that sent no heartbeat for this long may be dead; its runs may be claimed."""
     heartbeat_thread: bool = False
-    """Heartbeats have their own thread and connection. Not in simulated worlds."""
+    """Whether heartbeats have their own thread and connection. False in simulated worlds."""
     poll_seconds: float = 0.05
     """How often to check whether another process wrote."""
     scan_seconds: float = 1.0
-    """How often to look for hosts that are gone and runs without a living owner."""
+    """How often to search for dead hosts and for runs without a living owner."""
     spill_seconds: float = 1.0
     """A task that waited this long for a slot here is offered to other hosts, if there are any."""
     idle_seconds: float = 30.0
     """A run with nothing to do leaves memory after this time."""
     resident_max: int = 5_000
-    """With this many runs in memory, other runs wait outside, and the runs idle longest make room for them."""
+    """With this many runs in memory, other runs wait, and the runs that have been idle longest make room."""
     slots: int = 1_000
     """How many step bodies run at once."""
     steps_held: bool = False
-    """Steps wait until ``StepWorker.release``. ``app.run`` first says which run continues."""
+    """Whether steps wait for ``StepWorker.release``, so that ``app.run`` can first say which run continues."""
     mailbox_max: int = 10_000
     """How many commands from outside may wait for one run; more are refused."""
     look_seconds: float = 1.0
     """How often to compare the wall clock with the times that runs wait for."""
     health_seconds: float = 30.0
-    """How often to check the health of the servers and scripts of steps; 0: never."""
+    """How often to check the health of the servers and scripts of steps; 0 means never."""
     drain_seconds: float = 10.0
     """How long a shutdown waits for running steps."""
     blob_cache_bytes: int = 64 * 1024 * 1024
@@ -42,6 +42,6 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     tree_runs_max: int = 20_000
     """The maximum number of open runs in a tree, including the root."""
     short_path: bool = True
-    """Plain steps take the short path, and runs share the callbacks of the loop. Simulations also run without it."""
+    """Whether plain steps take the short path and runs share callbacks of the loop. Simulations also run without it."""
     tolerant: bool = False
-    """Divergence in arguments is only reported."""
+    """Whether a divergence in arguments is only logged."""

@@ -79,7 +79,7 @@ class TenantService(RunService):
         return StartResult(started.uid, self.without_prefix(started.id), started.created)
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
-        await self.soon(self.row(run_id), f"whether there is a run {run_id!r} is not known")
+        await self.wait_for_store(self.row(run_id), f"it is unknown whether there is a run {run_id!r}")
         await self._service.tell(self.with_prefix(run_id), command, key=key)
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:

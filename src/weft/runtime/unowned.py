@@ -27,7 +27,7 @@ from weft.ports.clock import Clock, Ids
 from weft.ports.store import PENDING, Append, KeyRow, Mail, Outcome, RunQuery, RunRow, Store, StoredEvent
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
-from weft.runtime.run.standing import DEAD_LETTERS
+from weft.runtime.run.append_extras import DEAD_LETTERS
 from weft.runtime.schemas import check_schema
 
 CHECKED_MAX = 10_000

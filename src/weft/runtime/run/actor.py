@@ -27,13 +27,13 @@ from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Callee
 from weft.runtime.programs import new_driver
+from weft.runtime.run.append_extras import ASKING, INDEXED, add_snapshot, index_event, record_idle
 from weft.runtime.run.divergence import other_arguments
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
 from weft.runtime.run.outgoing import enclose
 from weft.runtime.run.ports import RunPorts
 from weft.runtime.run.short_path import schedule_plain, take_plain
-from weft.runtime.run.standing import ASKING, INDEXED, index_event, keep_snapshot, note_idle
 from weft.runtime.run.start import complete_start
 from weft.runtime.schemas import check_schema
 from weft.steps.raised import ends_host
@@ -174,7 +174,7 @@ class Actor:
 
     def give_up(self, error: BaseException) -> None:
         """Hold this run for a person after a bug in Weft. Other runs continue."""
-        log.error("weft: %s cannot continue", self.id, exc_info=loggable(error))
+        log.error("weft: an error inside Weft stopped %s; it is held", self.id, exc_info=loggable(error))
         self.ports.background.spawn(self.ports.set_aside(self, error))
 
     def begin_turn(self) -> None:
@@ -285,7 +285,7 @@ class Actor:
     # --- deciding -------------------------------------------------------------------------------------------------
 
     def move(self) -> None:
-        """Let the code hear what is new, and let what must follow happen."""
+        """Deliver new facts to the code, and record what must happen next."""
         state = self.machine.state
         if self.driver is None and state.started and not state.ended and state.status not in _IDLE_STATUSES:
             self._start_code()
@@ -295,7 +295,7 @@ class Actor:
             self.follow()
 
     def advance(self, driver: CodeDriver) -> None:
-        """Let the code hear what is new, and let what must follow happen."""
+        """Deliver new facts to the code, and record what must happen next."""
         driver.advance()
         # If the run was held meanwhile, its code has been closed.
         if self.driver is driver:
@@ -349,7 +349,7 @@ class Actor:
         self._record(self.machine.decide(command, self.env()))
 
     def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
-        """Record a plain step of the code at once. None: it must be issued like every other request."""
+        """Record a plain step of the code at once. Returns None if it must be issued like every other request."""
         return schedule_plain(self, ask) if self.ports.short_path else None
 
     def env(self) -> Env:
@@ -450,7 +450,7 @@ class Actor:
         return next((draft.puts[digest] for draft in self._undurable() if digest in draft.puts), None)
 
     def proceed(self, *, after_mail: bool = False) -> None:
-        """Let the run continue, because its inputs are in memory. ``after_mail``: record its mail first."""
+        """Let the run continue, because its inputs are in memory. With ``after_mail``, its mail is recorded first."""
         if not self.ready:
             return
         try:
@@ -476,9 +476,9 @@ class Actor:
                     continue
                 tail_bytes = self.tail_bytes + draft.size_bytes
                 if tail_bytes > SNAPSHOT_BYTES_MIN and tail_bytes > self.snapshot_bytes and not self.drafts:
-                    keep_snapshot(self, draft)
+                    add_snapshot(self, draft)
                 if self.idle_until is not None or not self.machine.state.tasks:
-                    note_idle(self, draft)
+                    record_idle(self, draft)
                 self.in_flight = draft
                 self.stalls_asked = self.ports.heartbeat.stalls
                 return draft
@@ -546,7 +546,7 @@ class Actor:
             if posted.reply is not None:
                 posted.reply(error)
 
-    # --- leaving --------------------------------------------------------------------------------------------------
+    # --- ending ---------------------------------------------------------------------------------------------------
 
     def is_open(self, effect: PerformTask) -> bool:
         """Return whether this delivery of a task is still needed."""

@@ -32,7 +32,7 @@ def other_parameters(state: CodeState, misfit: BadValue) -> Diverged:
     return Diverged(
         f"{run} stopped for you: the workflow {state.workflow} no longer takes the input this run started with: "
         f"{misfit.message} Nothing was undone.",
-        hint=f"{misfit.hint} Then: weft resume {run}. Or start anew: weft cancel {run}, then "
+        hint=f"{misfit.hint} Then: weft resume {run}. Or start again: weft cancel {run}, then "
         f"weft start {state.workflow} --input FILE",
         location="",
         recorded="the input of its start",

@@ -1,4 +1,4 @@
-"""Runs the code of one run: tells it facts in the order of the log, and turns its requests into commands.
+"""Run the code of one run. It gets facts in the order of the log, and its requests become commands.
 
 The same happens live and on replay: the next fact is delivered, the private loop is pumped until nothing is ready, and
 each request is looked up by its location. A recorded request is answered when its fact is next. A new request becomes a
@@ -53,7 +53,7 @@ class Program(Protocol):
         ...
 
     def defaults(self, given: bytes | None) -> bytes:
-        """Return the defaults of the parameters that this input (None: not known) omits, as JSON; empty: none."""
+        """Return the defaults of the parameters that this input (None: not known) omits, as JSON, or nothing."""
         ...
 
     def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
@@ -87,7 +87,7 @@ class Outside(Protocol):
         ...
 
     def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
-        """Record a plain step at once. None: it must be issued."""
+        """Record a plain step at once. Returns None if it must be issued."""
         ...
 
     def keep(self, raw: bytes) -> Raw:
@@ -336,12 +336,12 @@ class CodeDriver:
         self._main = None
         self.bodies.clear()
 
-    # --- asking ---------------------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------------------
 
     def find(
         self, scope: CodeScope, name: str, kind: str, digest: str = "", given: bytes = b""
     ) -> tuple[int, Entry | None]:
-        """Return the number of the next use of a name, and the entry recorded there. ``given``: the arguments.
+        """Return the number of the next use of a name, and the entry recorded there. ``given`` are the arguments.
 
         Holds the run if this is new work and replay has missed a recorded step that acted.
         """
@@ -361,7 +361,9 @@ class CodeDriver:
         if self.evicted or self._stop is not None or kinds.get(name, "step") != "step":
             return self.find(scope, name, "step", digest, given)
         n = counts.get(name, 0) + 1
-        key = f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name  # key_of: a call for every step
+        key = (
+            f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name
+        )  # as ``key_of``, without a call for every step
         facts, state, cursor = self._facts, self.machine.state, self._cursor
         entry: Entry | None
         if cursor < len(facts) and facts is state.facts and not self.loop.ready:
@@ -418,7 +420,7 @@ class CodeDriver:
         self._unreached.forget(entry.id)
         return n, entry
 
-    def pass_over(self, prefix: str) -> None:
+    def mark_reached(self, prefix: str) -> None:
         """Mark all entries below a location as reached: replay continues after them."""
         for number in self.machine.index.below(prefix):
             self._visited.add(number)
@@ -486,7 +488,7 @@ class CodeDriver:
             self._fetching = self.loop.create_future()
             await self.loop.frozen_until(self._fetching)
 
-    def told(self, entry: Entry) -> bool:
+    def is_outcome_known(self, entry: Entry) -> bool:
         """Return whether the code may know the outcome of this entry without waiting.
 
         Its fact was delivered, or is next and nothing else is ready.
@@ -505,7 +507,7 @@ class CodeDriver:
 
     async def outcome(self, entry: Entry) -> Entry:
         """Wait until the code may know the outcome of an entry."""
-        if entry.status in ("done", "failed") and self.told(entry):
+        if entry.status in ("done", "failed") and self.is_outcome_known(entry):
             return entry
         try:
             await self.future_of(entry)
@@ -537,7 +539,7 @@ class CodeDriver:
         return found
 
     def read(self, codec: Codec[T], raw: bytes, entry: Entry) -> T:
-        """Decode a recorded value. It fitted the type when it was recorded, so a misfit is a divergence."""
+        """Decode a recorded value. It had the right type when it was recorded, so another type is a divergence."""
         try:
             return codec.read(raw)
         except Misfit as misfit:
@@ -545,7 +547,7 @@ class CodeDriver:
             raise
 
     def refuse_type(self, entry: Entry, misfit: Misfit) -> None:
-        """Stop for a person: a recorded value is of another type than the code has now."""
+        """Hold the run for a person, because a recorded value has another type than the code has now."""
         self.diverge(entry.key, f"a value of another type ({misfit.clause()})", "the type it has now")
 
     def peek(self, raw: Raw) -> bytes | None:

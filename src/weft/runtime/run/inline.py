@@ -1,6 +1,6 @@
-"""Steps written in place.
+"""Inline steps: ``ctx.step("name", lambda: …)``.
 
-``ctx.step("name", lambda: …)``. The body lives only as long as the code that wrote it is in memory.
+The body exists only while the code that defines it is in memory.
 """
 
 from __future__ import annotations

@@ -40,16 +40,16 @@ class RunPorts:
 
     host: HostId
     tolerant: bool
-    """Divergence in arguments is only reported."""
+    """Whether a divergence in arguments is only logged."""
     short_path: bool
-    """Plain steps of code bypass the decide and evolve tables."""
+    """Whether plain steps of code bypass the decide and evolve tables."""
     clock: Clock
     heartbeat: CountsStalls
     new_id: Callable[[], str]
     values: ValueStore
     opened: OpenedValues
     program: Callable[[str, str], AnyProgram | None]
-    """By workflow and version."""
+    """Returns the program of a workflow and version, if there is one."""
     read_event: Callable[[RunUid, Seq], Awaitable[StoredEvent]]
     background: BackgroundTasks
     fetching: Fetching
@@ -57,7 +57,7 @@ class RunPorts:
     check_child: Callable[[State], None]
     """Check whether this run may start another child. Raises LimitExceeded, RunCancelled."""
     on_child: Callable[[str, str], None]
-    """Note that a run below this root was started."""
+    """Record that a run below this root was started."""
 
     on_ready: Callable[[Any], None]
     """Give the run a turn, because its mailbox has commands."""

@@ -33,9 +33,9 @@ TURNS_MAX = 2_000_000
 TURNS_PER_SLICE_MAX = 20_000
 """The same limit for slices."""
 TURNS_PER_LOOK = 64
-"""How often to look at the clock."""
+"""How many turns to run between two checks of the clock."""
 
-_get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name, and what asyncio itself uses
+_get_running = asyncio._get_running_loop  # noqa: SLF001 - used by asyncio itself
 _set_running = asyncio._set_running_loop  # noqa: SLF001
 
 
@@ -120,7 +120,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     def __init__(self) -> None:
         self.ready: deque[tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]] = deque()
         self.tasks: dict[int, ScopedTask] = {}
-        self.monotonic: Callable[[], float] = _stands_still
+        self.monotonic: Callable[[], float] = _frozen_clock
         """The clock that measures slices."""
 
     def begin_slice(self) -> None:
@@ -152,7 +152,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
                 except BaseException as error:
                     if ends_host(error):
                         raise
-                    self._raised(error)
+                    self._on_callback_error(error)
                 self._turns += 1
                 if not self._turns % TURNS_PER_LOOK and self._slice_is_over(context):
                     self.unfinished = True
@@ -161,7 +161,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
             _set_running(outer)
 
     def _slice_is_over(self, context: contextvars.Context | None) -> bool:
-        """Return whether the slice is over. Raises LimitExceeded if the code spins. ``context``: of its last turn."""
+        """Return whether the slice is over. Raises LimitExceeded if the code spins. ``context`` is of its last turn."""
         _set_running(self._outer)  # the clock of a simulated world is its loop
         now = self.monotonic()
         _set_running(self)
@@ -188,7 +188,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         candidates = [task for task in tasks if task.runs_in(context)] + tasks[:1]
         return next(filter(None, map(line_of, candidates)), "")
 
-    def _raised(self, error: BaseException) -> None:
+    def _on_callback_error(self, error: BaseException) -> None:
         """Keep an error that a callback of the code raised, outside any task.
 
         asyncio also raises SystemExit and KeyboardInterrupt of a task out of the loop; these belong to the task.
@@ -237,7 +237,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         waiter.set_result(None)
         self.ready.extend(rest)
 
-    # --- what asyncio asks of a loop ------------------------------------------------------------------------------
+    # --- the interface of an event loop ---------------------------------------------------------------------------
 
     def call_soon(  # type: ignore[override]  # no handle: callbacks here cannot be cancelled
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
@@ -274,7 +274,7 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         """Ignore exceptions of tasks that were never awaited, as ``asyncio.gather`` does."""
 
     async def shutdown_asyncgens(self) -> None:
-        """Do nothing: asynchronous generators end with the code that made them."""
+        """Do nothing, because asynchronous generators end with the code that created them."""
 
     def _foreign(self, what: str, instead: str) -> NoReturn:
         where = _user_line()
@@ -317,12 +317,12 @@ def _throw(coro: Any, error: type[BaseException]) -> None:
         return
 
 
-def _stands_still() -> float:
+def _frozen_clock() -> float:
     return 0.0
 
 
 def error_of(task: asyncio.Task[Any]) -> BaseException | None:
-    """Return the exception of a task that is done. Call it once: a cancelled task gives its own exception only once."""
+    """Return the exception of a task that is done. Call it once: a cancelled task returns its exception once."""
     try:
         return task.exception()
     except asyncio.CancelledError as error:

@@ -18,7 +18,7 @@ from weft.runtime.run.draft import Draft, PendingCommand
 
 
 class PlainRun(Protocol):
-    """A run in memory, as far as plain steps need it."""
+    """The parts of a run in memory that plain steps need."""
 
     machine: Any
     driver: Any
@@ -36,7 +36,7 @@ class PlainRun(Protocol):
 
 
 def take_plain(run: PlainRun, posted: PendingCommand) -> bool:
-    """Record the success of a task and let the code continue. False: it is not plain, and nothing was recorded."""
+    """Record the success of a task and let the code continue. Returns False, recording nothing, if it is not plain."""
     command, driver = posted.command, run.driver
     assert isinstance(command, c.ReportTaskSucceeded)
     if run.pending or posted.mail_id or posted.key is not None or run.machine.state.status != "running":
@@ -68,7 +68,7 @@ def _take_success(run: PlainRun, posted: PendingCommand, report: c.ReportTaskSuc
 
 
 def schedule_plain(run: PlainRun, ask: c.ScheduleTask) -> Entry | None:
-    """Record a task of the code. None: it is not plain, and nothing was recorded."""
+    """Record a task of the code. Returns None if it is not plain; nothing was recorded then."""
     if run.pending:
         return None
     draft = run.open_draft()

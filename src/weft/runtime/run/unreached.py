@@ -59,7 +59,7 @@ class Unreached:
     """The entries that were recorded before this replay began and that it has not reached yet."""
 
     def __init__(self, state: CodeState) -> None:
-        # Missing what is cancelled says nothing: it was given up. "!" marks places of the engine itself.
+        # A cancelled entry need not be reached again. "!" marks places of the engine itself.
         self.entries = {
             number: entry
             for number, entry in state.entries.items()
@@ -98,8 +98,8 @@ class Unreached:
         """Log the entries that replay never reached. Called when the run ends."""
         gone = [entry.key for number, entry in self.entries.items() if number in state.entries and not entry.optional]
         if gone:
-            listed = ", ".join(gone[:_SHOWN_MAX]) + (f" and {len(gone) - _SHOWN_MAX} more" if gone[_SHOWN_MAX:] else "")
-            log.warning("weft: %s ends, and replay no longer reaches the recorded %s", state.run_id, listed)
+            names = ", ".join(gone[:_SHOWN_MAX]) + (f" and {len(gone) - _SHOWN_MAX} more" if gone[_SHOWN_MAX:] else "")
+            log.warning("weft: %s ends, and replay no longer reaches the recorded %s", state.run_id, names)
 
 
 def _missed_in(scope: NameScope[Any], entry: Entry, state: CodeState) -> Missed | None:

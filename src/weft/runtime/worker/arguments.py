@@ -1,4 +1,4 @@
-"""The arguments that the body of a task gets."""
+"""Read the arguments for the body of a task."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def arguments_of(effect: PerformTask, load: Load) -> bytes:
-    """Return the arguments as JSON. Those of an undo are taken from the input and result of its task."""
+    """Return the arguments as JSON. Those of an undo come from the input and result of the task that it undoes."""
     if effect.takes is None:
         return await load(bytes(effect.input))
     recorded = _recorded(effect.input)

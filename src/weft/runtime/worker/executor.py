@@ -48,7 +48,7 @@ class PoolExecutor:
         except BrokenExecutor as error:
             # The next body gets a new pool, so that a body that killed its process does not break later ones.
             self._processes = None
-            raise RuntimeError("the process that performed it died") from error
+            raise RuntimeError("the process that performed the step died") from error
 
     def close(self) -> None:
         """Close the pools without waiting for bodies that still run."""
@@ -58,7 +58,7 @@ class PoolExecutor:
                 pool.shutdown(wait=False, cancel_futures=True)
         self._threads = self._processes = None
         for process in running:
-            process.terminate()  # Python would wait for it at exit; the next host repeats its step
+            process.terminate()  # otherwise Python waits for it at exit; the next host repeats its step
 
 
 def _ignore_interrupts() -> None:

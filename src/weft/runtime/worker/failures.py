@@ -15,7 +15,7 @@ from weft.steps.failures import failure_of_step, read_safely, text_of
 from weft.steps.http.failures import AnsweredLater
 from weft.steps.raised import BodyRaised, ends_host
 
-_get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name
+_get_running = asyncio._get_running_loop  # noqa: SLF001 - used by asyncio itself
 
 
 def report_failure(effect: PerformTask, body: StepBody | None, error: BaseException) -> c.ReportTaskFailed:
@@ -38,10 +38,10 @@ def report_raised(flight: Flight, error: BaseException) -> c.ReportTaskFailed | 
     effect = flight.effect
     if isinstance(error, AnsweredLater):
         return c.ReportWorkAccepted(effect.task, effect.attempt, effect.delivery)
-    return report_failure(effect, flight.body, _meant_by(flight, error))
+    return report_failure(effect, flight.body, _actual_error(flight, error))
 
 
-def _meant_by(flight: Flight, error: BaseException) -> BaseException:
+def _actual_error(flight: Flight, error: BaseException) -> BaseException:
     """Return the error that ended an attempt: the body's own exception, or a timeout."""
     if isinstance(error, BodyRaised):
         return error.error
@@ -57,7 +57,7 @@ def ends_attempt(flight: Flight, error: BaseException) -> bool:
     if isinstance(error, asyncio.CancelledError):
         return flight.stopped
     if isinstance(error, GeneratorExit):
-        # A coroutine that is thrown away is closed from outside its task.
+        # A discarded coroutine is closed from outside its task.
         return _get_running() is None or asyncio.current_task() is not flight.running
     return ends_host(error)
 

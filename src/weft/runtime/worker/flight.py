@@ -34,11 +34,11 @@ class Flight(msgspec.Struct, eq=False):
     """When the task was dispatched, on the monotonic clock."""
     begun: bool = False
     ended: bool = False
-    """The body is over. The task that ran it may still deliver the report."""
+    """Whether the body has ended. The task that ran it may still deliver the report."""
     stopped: bool = False
     emitted: bool = False
     timer: asyncio.TimerHandle | None = None
-    """The timer of the timeout, which every heartbeat restarts. After cancellation: the timer until it is abandoned."""
+    """The timer of the timeout, which every heartbeat restarts. After a cancellation: until it is abandoned."""
     timed_out: bool = False
     chunks: Iterator[int] = msgspec.field(default_factory=count)
     """Numbers for the chunks of output that the body writes, on any thread."""

@@ -1,4 +1,4 @@
-"""Performs tasks in this process and reports how they ended.
+"""Perform tasks in this process and report how they ended.
 
 The table of flights does not depend on what happens to a run meanwhile (a reset, a reload): dispatching a task that is
 in the table does nothing, and an entry stays until its report is delivered. Tasks without a free slot wait in a queue.
@@ -33,7 +33,7 @@ from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
 
-_get_running = asyncio._get_running_loop  # noqa: SLF001 - public in all but name
+_get_running = asyncio._get_running_loop  # noqa: SLF001 - used by asyncio itself
 
 GRACE_SECONDS = 1.0
 """How long a body may clean up after it was cancelled. After that it is abandoned."""
@@ -223,7 +223,7 @@ class StepWorker:
                 self._start(waiting)
 
     async def _perform(self, flight: Flight) -> None:
-        """Attempt a task and report how it ended. One coroutine for both: most bodies are shorter than a call."""
+        """Attempt a task and report how it ended. One coroutine does both, because calls are expensive."""
         effect, body = flight.effect, flight.body
         flight.begun = True
         self._set_current(flight)
@@ -257,14 +257,14 @@ class StepWorker:
         except asyncio.CancelledError:
             if not flight.stopped:
                 raise
-        except Exception as error:  # noqa: BLE001 - a defect of ours: its answer would be lost
+        except Exception as error:  # noqa: BLE001 - a bug in Weft: the report would be lost
             self.failed(f"performing {effect.step}", error)
         finally:
             if not flight.ended:
                 self._ended(flight)
 
     def _set_current(self, flight: Flight) -> None:
-        """Let the body find its task."""
+        """Set the context variable by which the body finds its task."""
         effect = flight.effect
         CURRENT_TASK.set(
             Task(

@@ -1,4 +1,4 @@
-"""The parts of an append besides its events: a snapshot, index rows, and the time until which the run only waits."""
+"""Add the parts of an append besides its events: a snapshot, index rows, and the time until which the run waits."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
 INDEXED: frozenset[type] = frozenset((*_MARKING, e.MessageAnswered))
 """Events that are found without reading the log: by an attribute of the run, or by a key."""
 WAITS_MAX = 100
-"""With more open waits, looking for the earliest would cost every append too much."""
+"""With more open waits than this, finding the earliest would slow down every append too much."""
 
 
-class RestingRun(Protocol):
+class WaitingRun(Protocol):
     """A run that is about to commit, and may only wait afterwards."""
 
     machine: Machine
@@ -39,7 +39,7 @@ class RestingRun(Protocol):
     tail_bytes: int
 
 
-def keep_snapshot(run: RestingRun, draft: Draft) -> None:
+def add_snapshot(run: WaitingRun, draft: Draft) -> None:
     """Add a snapshot to a draft. Called when the log since the last one has grown as large as a snapshot."""
     state = run.machine.state
     if state.over:
@@ -50,7 +50,7 @@ def keep_snapshot(run: RestingRun, draft: Draft) -> None:
     run.tail_bytes = -draft.size_bytes
 
 
-def note_idle(run: RestingRun, draft: Draft) -> None:
+def record_idle(run: WaitingRun, draft: Draft) -> None:
     """Record on the row until when the run only waits, if that changes, so that no other host loads it before.
 
     Nothing changes for a run that has tasks in flight, if its row says so already.
@@ -64,7 +64,7 @@ def note_idle(run: RestingRun, draft: Draft) -> None:
 
 
 def _idle_until(machine: Machine) -> Millis | None:
-    """Return when the run next does something on its own. None: it has tasks in flight, or too many waits to check."""
+    """Return when the run next does something on its own. None if it has tasks in flight, or too many waits."""
     state = machine.state
     if state.tasks:
         return None
@@ -79,12 +79,12 @@ def _idle_until(machine: Machine) -> Millis | None:
 def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
     """Make the run findable by an event that was just recorded: by an attribute of its row, or by a key."""
     if isinstance(event, _MARKING):
-        draft.attributes = {**(draft.attributes or {}), **_marks(machine, event)}
+        draft.attributes = {**(draft.attributes or {}), **_row_attributes(machine, event)}
     elif isinstance(event, e.MessageAnswered) and not event.repeated:
         draft.keys.append(KeyRow(answer_key(event.message), "", Seq(machine.state.seq)))
 
 
-def _marks(machine: Machine, event: e.AnyEvent) -> dict[str, object]:
+def _row_attributes(machine: Machine, event: e.AnyEvent) -> dict[str, object]:
     """Return the attributes that this event sets on the run's row."""
     if isinstance(event, e.AttributesSet):
         return dict(event.attributes)
