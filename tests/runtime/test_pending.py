@@ -222,7 +222,7 @@ def test_a_refusal_names_a_pending_run_and_its_state(tmp_path: Path) -> None:
     async def scene() -> None:
         async with weft.Client(f"sqlite:///{tmp_path}/weft.db") as client:
             run = await client.start("later", {}, id="p-1")
-            with pytest.raises(weft.Refused, match=r"^p-1 is pending: no host has taken it up"):
+            with pytest.raises(weft.Refused, match=r"^p-1 is pending: no host has claimed it"):
                 await run.retry()
             with pytest.raises(weft.Refused, match="p-1"):
                 await run.decide("ok", approved=True)
