@@ -60,7 +60,7 @@ def test_a_deadlock_is_shown_by_the_moves_that_lead_to_it() -> None:
     flaw = only(CROWD, "deadlock")
 
     assert flaw.node == "f"
-    assert "nothing more will come from e" in flaw.message
+    assert "nothing will arrive from e" in flaw.message
     assert flaw.moves[0] == "a -> b, c, e"
     assert sorted(flaw.moves[1:]) == ["b -> d", "c -> d", "d -> f", "d -> f", "e -> f", "f ends"]
 

@@ -93,7 +93,7 @@ def test_the_terminal_shows_the_way_into_a_deadlock(tmp_path: Path, capsys: pyte
 
     lines = [line.strip() for line in capsys.readouterr().out.splitlines()]
     assert lines[0].endswith("stuck.yaml  stuck  6 nodes  unsound")
-    assert lines[1].startswith("error  8 nodes.f: f may wait for ever")
+    assert lines[1].startswith("error  8 nodes.f: f may wait forever")
     assert lines[2] == "a -> b, c, e"
     assert lines[-1].endswith("fine.yaml  fine  2 nodes  sound")
 
@@ -118,7 +118,7 @@ def test_the_graphs_of_an_app_are_checked(tmp_path: Path, capsys: pytest.Capture
     app = 'import weft\n\napp = weft.App("memory://")\nstuck = app.graph("stuck_graph.yaml")\n'
 
     assert check_documents([written(tmp_path, "checked_app.py", app)], json=False) == 1
-    assert "f may wait for ever" in capsys.readouterr().out
+    assert "f may wait forever" in capsys.readouterr().out
 
 
 def test_an_app_without_graphs_has_nothing_to_check(tmp_path: Path) -> None:

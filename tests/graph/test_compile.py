@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from tests.graph.documents import Document, compiled, edge, nodes, refused
+from weft.core.graph.derived_names import RUN_SCOPE, scope_name
 from weft.core.graph.model import START, FanInNeed, Target, content_hash, decode, encode
-from weft.core.graph.names import RUN_SCOPE, scope_name
 from weft.graphs.load import load_graph
 
 ROOT = Path(__file__).parents[2]

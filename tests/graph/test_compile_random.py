@@ -10,8 +10,8 @@ import pytest
 
 from tests.scale import MARKS, scaled
 from weft.core.findings import Problems
+from weft.core.graph.dominators import Flow, cut_cycles
 from weft.core.graph.expressions import DocumentReader
-from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.frames import find_frames
 from weft.core.graph.loops import Loops, find_exits, find_loops
 from weft.core.graph.shape import Shape, build_shape

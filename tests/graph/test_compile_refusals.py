@@ -354,7 +354,7 @@ def test_a_fan_out_that_nothing_closes_is_only_warned_of() -> None:
     loaded = load_graph(nodes(a={"next": [{"to": "b", **EACH}]}, b={}))
 
     assert [str(finding) for finding in loaded.warnings] == [
-        "nodes.a.next[0].to: no join closes the fan-out of a: what its branches write is lost."
+        "nodes.a.next[0].to: no join closes the fan-out of a: everything that its branches write is lost."
     ]
 
 

@@ -12,8 +12,8 @@ import pytest
 from tests.graph.random_graphs import NODES_MAX, planted, timed, well_nested, wild
 from tests.graph.random_plays import Play, drawn_answers, replayed
 from tests.scale import MARKS, scaled
+from weft.core.graph.derived_names import RUN_SCOPE
 from weft.core.graph.model import GraphModel
-from weft.core.graph.names import RUN_SCOPE
 from weft.core.graph.soundness import check_soundness
 from weft.errors import BadGraph
 from weft.graphs.load import load_graph

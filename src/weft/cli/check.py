@@ -14,7 +14,7 @@ from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json
 from weft.core.findings import Finding
 from weft.core.graph.soundness import Flaw
-from weft.core.graph.soundness.flaws import shortened
+from weft.core.graph.soundness.flaws import shorten_moves
 from weft.core.plurals import pluralize
 from weft.errors import UsageError
 from weft.graphs.check import Checked, check_document, check_loaded
@@ -66,7 +66,7 @@ def _print(out: Console, place: str, one: Checked) -> None:
         head = SafeText.assemble("  ", (finding.severity, SEVERITIES[finding.severity]), f"  {where}{finding.path}: ")
         head.append(flaw.message if flaw is not None else finding.message)
         out.print(head)
-        for move in shortened(flaw.moves) if flaw is not None else ():
+        for move in shorten_moves(flaw.moves) if flaw is not None else ():
             out.print(SafeText(f"           {move}", style="dim"))
         if finding.suggestion:
             out.print(SafeText(f"         {finding.suggestion}"))

@@ -1,4 +1,4 @@
-"""The live tokens and how many of them each scope holds."""
+"""The live tokens of a graph run, and how many of them each scope has. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from weft.core.run import accepted_work, lifecycle
 
 
 def is_open(state: GraphState, number: int) -> bool:
-    """Tell whether a task or child has not ended, even if it was told to stop."""
+    """Return whether a task or child has not ended, even if it was cancelled."""
     return number in state.tasks or number in state.parked or number in state.children
 
 
 class Board:
-    """Makes and removes tokens, keeps the counts of scopes, and notes which scopes may have run empty."""
+    """Makes and removes tokens, counts them by scope, and records which scopes may be empty."""
 
     def __init__(self, graph: GraphModel, state: GraphState, arrival: Raw = ABSENT) -> None:
         self.graph = graph
@@ -27,15 +27,15 @@ class Board:
         self.arrival = arrival
         """The value that fan-ins receive from this move instead of the output."""
         self._empty: dict[str, Seg] = {}
-        """Scopes that may have run empty, by key."""
+        """The scopes that may be empty, by key."""
         self._order: list[tuple[int, int, int, str]] = []
-        """The keys of these scopes as a heap, deepest first, then oldest first. Some may no longer be in `_empty`."""
+        """The keys of these scopes as a heap, deepest first, then oldest first. Some may no longer be in ``_empty``."""
         self._skipping: list[tuple[Edge | Node, Path]] | None = None
-        """Skips that are still to be passed on, last first. None: nothing is being skipped."""
+        """The skips that are still to be passed on, last first. None if nothing is being skipped."""
         self._ending: list[int] = []
-        """Tasks that were told to stop but must end first."""
+        """The stopped tasks that must end first."""
         self._opened: list[Frame] = []
-        """Frames that this move opened and that have not been judged yet."""
+        """The frames that this move opened and whose fan-ins have not been checked yet."""
 
     def make(self, token: Token) -> Token:
         self.state.tokens[token.id] = token
@@ -54,10 +54,10 @@ class Board:
         self.consume(token)
         self._stop(number)
 
-    def let_go(self, token: Token) -> None:
-        """Stop the work of a token because the run is over. The token keeps its place for a retry.
+    def stop_work(self, token: Token) -> None:
+        """Stop the work of a token because the run is over. The token stays for a retry.
 
-        Work that cannot be stopped at once keeps its token too: if it still succeeds, a retry does not repeat it.
+        Work that cannot be stopped at once keeps its token, so that a retry does not repeat it if it still succeeds.
         """
         number = token.task
         if not number:

@@ -1,7 +1,7 @@
 """Compile a folded document into a verified graph. Pure.
 
-`compile_graph` returns a graph whose scopes are proved to nest, or reports everything that is wrong with the document:
-the analyses continue after an error as far as they can. Their order is fixed: expressions, edges, cycles, dominators,
+``compile_graph`` returns a graph whose scopes are proved to nest, or reports all errors in the document: the
+analyses continue after an error as far as they can. Their order is fixed: expressions, edges, cycles, dominators,
 loops, which fan-out each fan-in closes, scopes, then the checks that need the scopes.
 """
 
@@ -10,9 +10,10 @@ from __future__ import annotations
 import msgspec
 
 from weft.core.findings import Problems, did_you_mean
-from weft.core.graph.bounds import check_names, check_needs, warn_of_loss, warn_of_unknown_fields
+from weft.core.graph.assembly import Analysis, node_part, output_part
+from weft.core.graph.derived_names import derive_names
+from weft.core.graph.dominators import Flow, cut_cycles
 from weft.core.graph.expressions import DocumentReader
-from weft.core.graph.flow import Flow, cut_cycles
 from weft.core.graph.folded import FoldedGraph
 from weft.core.graph.frames import find_frames
 from weft.core.graph.language import ExpressionLanguage
@@ -25,16 +26,15 @@ from weft.core.graph.model import (
     ReceiveWork,
     ReplyWork,
 )
-from weft.core.graph.names import find_names
-from weft.core.graph.parts import Analysis, node_part, output_part
 from weft.core.graph.replies import check_replies
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Shape, build_shape
+from weft.core.graph.static_checks import check_fan_in_needs, check_names, warn_of_lost_work, warn_of_unknown_fields
 from weft.core.graph.writes import check_writes
 
 
 def compile_graph(folded: FoldedGraph, language: ExpressionLanguage, problems: Problems) -> GraphModel | None:
-    """Return the graph, or None if `problems` has errors. Errors that were in it before the call count too."""
+    """Return the graph, or None if ``problems`` has errors. Errors that were in it before the call count too."""
     if not folded.nodes:
         problems.add("no_nodes", ("nodes",), "a graph needs at least one node.")
         return None
@@ -59,18 +59,18 @@ def _analyse(folded: FoldedGraph, shape: Shape, reader: DocumentReader, problems
     scopes = Scopes(shape, flow, loops, frames)
     if not scopes.prove(problems):
         return None
-    check_needs(shape, frames, scopes, problems)
+    check_fan_in_needs(shape, frames, scopes, problems)
     check_writes(shape, scopes, frames, problems)
     check_names(reader.mentions, shape, scopes, problems)
     warn_of_unknown_fields(reader.mentions, shape, scopes, problems)
-    warn_of_loss(shape, flow, frames, problems)
+    warn_of_lost_work(shape, flow, frames, problems)
     check_replies(parts, shape, flow, problems)
-    names = find_names(shape, loops.rings, scopes)
+    names = derive_names(shape, loops.rings, scopes)
     return Analysis(shape, flow, loops, frames, scopes, names, reader.remembered, parts, output)
 
 
 def _settle_answers(parts: list[Node], folded: FoldedGraph, reader: DocumentReader, problems: Problems) -> list[Node]:
-    """Find out which messages get a reply. A reply node must name a node that receives a message."""
+    """Mark the nodes whose messages get a reply. Report reply nodes that do not name such a node."""
     receiving = {part.id for part in parts if isinstance(part.work, ReceiveWork)}
     answered: set[str] = set()
     for part in parts:

@@ -29,7 +29,7 @@ def with_defaults(schema: Mapping[str, Any] | None, value: Any) -> Any:
 
 
 def has_defaults(schema: Mapping[str, Any] | None) -> bool:
-    """Tell whether any field has a default."""
+    """Return whether any field has a default."""
     properties = (schema or {}).get("properties")
     fields = properties.values() if isinstance(properties, dict) else ()
     return any(isinstance(field, dict) and ("default" in field or has_defaults(field)) for field in fields)

@@ -1,4 +1,4 @@
-"""Read every expression in a graph once: does it parse, which names does it use, which nodes does it name? Pure."""
+"""Parse every expression in a graph once, and find the names and nodes that it uses. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.core.graph.language import ExpressionLanguage, Fault, Unreadable, Uses
 from weft.core.graph.model import Expr
 
 BOUND = ("input", "state", "output", "error", "nodes", "branch", "join", "ctx", "_branch")
-"""Names that every expression may use. `as` names are bound only inside their branches."""
+"""Names that every expression may use. ``as`` names are bound only inside their branches."""
 
 EVERY_NODE = ["*"]
 
@@ -20,7 +20,7 @@ Kind = Literal["condition", "expression", "template"]
 
 
 class ExpressionUse(msgspec.Struct, frozen=True):
-    """The names that one expression uses. `faults`: why it cannot be parsed."""
+    """The names that one expression uses. ``faults``: why it cannot be parsed."""
 
     names: list[str] = []
     nodes: list[str] = []
@@ -30,9 +30,9 @@ class ExpressionUse(msgspec.Struct, frozen=True):
 
 
 class Mention(msgspec.Struct, frozen=True):
-    """Names used at a node (`START`: by the graph as a whole), to be checked once the scopes are known.
+    """Names used at a node (``START``: by the graph as a whole), to be checked once the scopes are known.
 
-    `fields`: the fields of the input and the state that are read.
+    ``fields``: the fields of the input and the state that are read.
     """
 
     node: str

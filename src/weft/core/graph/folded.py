@@ -1,6 +1,6 @@
 """A graph document after folding its spellings into one form: the input of the compiler.
 
-Every part has the place where its author wrote it (`at`). Targets may name nodes that do not exist, expressions may
+Every part has the place where its author wrote it (``at``). Targets may name nodes that do not exist, expressions may
 not parse, and the structure may be unsound: the compiler checks all that.
 """
 
@@ -23,7 +23,7 @@ class Source:
 
 @dataclass(slots=True)
 class FoldedRoute:
-    """One edge in the document. `when` None: always. `errors`: for a catch entry (empty: any error)."""
+    """One edge in the document. ``when`` None: always. ``errors``: for a catch entry (empty: any error)."""
 
     to: str
     at: At
@@ -38,7 +38,7 @@ class FoldedRoute:
 
 @dataclass(slots=True)
 class FoldedRepeat:
-    """A loop. `condition` None: repeat until the limit. `exhausted` None: no such key, the limit is a failure."""
+    """A loop. ``condition`` None: repeat until the limit. ``exhausted`` None: no such key, the limit is a failure."""
 
     condition: Source | None
     at_most: int
@@ -64,7 +64,7 @@ class FoldedUndo:
 
 @dataclass(slots=True)
 class FoldedJoin:
-    """A fan-in. `of`: the fan-out that the document names, if any."""
+    """A fan-in. ``of``: the fan-out that the document names, if any."""
 
     at: At
     need: FanInNeed = field(default_factory=FanInNeed)
@@ -76,7 +76,10 @@ class FoldedJoin:
 
 @dataclass(slots=True)
 class FoldedNode:
-    """The `Expr`s in `work` have only their source; the compiler parses them. `work_at`: where the work was written."""
+    """The ``Expr``s in ``work`` have only their source; the compiler parses them.
+
+    ``work_at``: where the work was written.
+    """
 
     id: str
     at: At
@@ -101,9 +104,9 @@ class FoldedNode:
 
 @dataclass(slots=True)
 class FoldedGraph:
-    """A document. `entries` None: the nodes that no edge leads to. `targets`: names that are a target, so no entries.
+    """A document. If ``entries`` is None, they are the nodes that no edge leads to. ``targets`` cannot be entries.
 
-    Targets include names in lists that another list replaced, such as the `break_path` of a node that has a branch.
+    Targets include names in lists that another list replaced, such as the ``break_path`` of a node that has a branch.
     """
 
     name: str

@@ -1,6 +1,7 @@
-"""What a graph run does by itself: route tokens, start the nodes where they arrive, complete when no token is left.
+"""Decide what a graph run does without a command: route tokens, start nodes, and complete when no token is left.
 
-Conditions are evaluated here, and their results are recorded. `evolve` plays the token game with the recorded choices.
+Conditions are evaluated here, and their results are recorded. ``evolve`` plays the token game with the recorded
+choices.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from weft.core.run.state import Undo
 from weft.errors import Failure, WeftError
 
 
-def joining(state: GraphState, key: str) -> str:
+def join_node(state: GraphState, key: str) -> str:
     """Return the node of a join that waits with a deadline."""
     return state.frames[key[1:]].fan_in if key[0] == "f" else state.slots[key[1:]].node
 
 
 class Follower:
-    """Works out what must happen next by itself in one run."""
+    """Decides the next events of one run that need no command."""
 
     def __init__(self, program: HostedGraph, state: GraphState) -> None:
         self.program = program
@@ -45,7 +46,7 @@ class Follower:
         self._refs: dict[str, tuple[Any, Raw]] = {}
 
     def follow(self, env: Env) -> Sequence[e.AnyEvent]:
-        """Return what must happen next by itself. Raises MissingInputs."""
+        """Return the next events that need no command. Raises MissingInputs."""
         state = self.state
         if not state.begun:
             return self._begin(env)
@@ -58,7 +59,7 @@ class Follower:
         for token_id in state.agenda:
             token = state.tokens.get(token_id)
             if token is not None:
-                return self._attend(token, env)
+                return self._advance(token, env)
         if not state.tokens:
             # Only dropped work can still be ending or being undone.
             waits = state.tasks or state.parked or undo.has_dropped(state)
@@ -69,7 +70,7 @@ class Follower:
 
     def _begin(self, env: Env) -> Sequence[e.AnyEvent]:
         filled = self._with_defaults(env)
-        wrong = self._misfit(self.graph.input, filled or self.state.input, env)
+        wrong = self._schema_error(self.graph.input, filled or self.state.input, env)
         if wrong is not None:
             message = f"the input of {self.graph.name} does not fit: {wrong}"
             failure = Failure(type="BadValue", message=message, code="bad_input")
@@ -80,7 +81,7 @@ class Follower:
         return (e.NodeRouted(taken=taken, output=filled, task=task),)
 
     def _with_defaults(self, env: Env) -> Raw:
-        """Return the input with defaults filled in, or nothing if that changes nothing. Raises MissingInputs."""
+        """Return the input with defaults filled in, or ``ABSENT`` if there are none to add. Raises MissingInputs."""
         if not has_defaults(self.graph.input):
             return e.ABSENT
         given = open_raw(self.state.input, env.blob)
@@ -89,17 +90,17 @@ class Follower:
 
     def _deadline(self, key: str, now: int) -> e.TimerSet:
         """Return the timer of a join that has its first arrival."""
-        node = joining(self.state, key)
+        node = join_node(self.state, key)
         deadline = self.graph.nodes[node].deadline
         assert deadline is not None
         return e.TimerSet(node=node, join=key, due=now + deadline.ms)
 
-    def _misfit(self, schema: dict[str, Any] | None, raw: Raw, env: Env) -> str | None:
+    def _schema_error(self, schema: dict[str, Any] | None, raw: Raw, env: Env) -> str | None:
         if schema is None:
             return None
         return env.check(schema, bytes(raw) if is_unmarked(raw) else values.encode(open_raw(raw, env.blob)))
 
-    def _attend(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
+    def _advance(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         match token.mode:
             case "routing":
                 return self._route(token, env)
@@ -121,10 +122,10 @@ class Follower:
             task = self.task_behind(token, straight.taken, token.output, env)
             return (e.NodeRouted(node=token.node, token=token.id, taken=straight.taken, task=task),)
         work = self.graph.nodes[token.node].work
-        if isinstance(work, ReceiveWork) and (wrong := node_start.misfit_message(work, token, env)) is not None:
+        if isinstance(work, ReceiveWork) and (wrong := node_start.message_error(work, token, env)) is not None:
             refused = e.MessageRefused(wait=EntryId(0), id=token.message, error=wrong, token=token.id)
             return (refused, *messages.refuse_message(self.state, token.message, wrong))
-        output = node_start.enriched(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
+        output = node_start.merge_decision(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
         found = route(self.graph, self.view(token, output or token.output, env), self.program.reader)
         if found.failure is not None:
             failed = e.NodeFailed(
@@ -154,9 +155,8 @@ class Follower:
     ) -> e.TaskScheduled | None:
         """Return the task that a token begins behind the only edge it takes, if nothing else comes before it.
 
-        The task is decided in advance, from the state as it will be (``view``: after the writes of the token). If that
-        cannot be foreseen, return None: the task is decided when the token has arrived.
-        Raises MissingInputs.
+        The task is decided in advance, from the state as it will be (``view``: after the writes of the token). Returns
+        None if that state is not known; the task is then decided when the token has arrived. Raises MissingInputs.
         """
         node = self.ways.tasks.get(taken[0].edge) if len(taken) == 1 else None
         if node is None or len(self.state.agenda) > 1:
@@ -213,7 +213,7 @@ class Follower:
         return "", failure
 
     def undo(self, newest: Undo, env: Env) -> Sequence[e.AnyEvent]:
-        """Undo a completed task with its recorded input and result, or with the input that the document gives."""
+        """Undo a completed task with its recorded input and result, or with the input that the document specifies."""
         if newest.plan.takes is not None:
             return (undo.schedule_undo(newest),)
         state = self.state
@@ -231,7 +231,7 @@ class Follower:
         return (e.UndoScheduled(of=of, step=newest.plan.step, input=given),)
 
     def view(self, token: Token, output: Raw, env: Env, *, error: Failure | None = None) -> View:
-        """Return what expressions see at a token."""
+        """Return the view of expressions at a token."""
         return View(
             graph=self.graph,
             state=self.state,
@@ -260,7 +260,7 @@ class Follower:
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code)
             return lifecycle.begin_end(self.state, failure)
-        wrong = self._misfit(self.graph.result, Raw(raw), env)
+        wrong = self._schema_error(self.graph.result, Raw(raw), env)
         if wrong is not None:
             message = f"the output of {self.graph.name} does not fit: {wrong}"
             return lifecycle.begin_end(self.state, Failure(type="BadValue", message=message, code="bad_output"))

@@ -1,4 +1,4 @@
-"""Which fan-out does each fan-in close, and which edges open a frame? Pure.
+"""Find the fan-out that each fan-in closes, and the edges that open a frame. Pure.
 
 In topological order each fan-in climbs its dominators, nearest first, and takes the first free fan-out. Certain
 fan-outs are tried before possible ones. The search skips fan-outs that are already closed, and the block in front of
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weft.core.findings import Problems, did_you_mean
-from weft.core.graph.flow import Flow
+from weft.core.graph.dominators import Flow
 from weft.core.graph.shape import Arc, Shape
 
 _CERTAIN = 2
@@ -21,7 +21,7 @@ _POSSIBLE = 1
 
 
 class Frames:
-    """Pairs of fan-ins and fan-outs. `opener`: the fan-out of each fan-in. `closer`: the fan-in of each fan-out."""
+    """Pairs of fan-ins and fan-outs. ``opener``: the fan-out of each fan-in. ``closer``: the fan-in of each fan-out."""
 
     def __init__(self, shape: Shape, flow: Flow, problems: Problems) -> None:
         self.opener: dict[int, int] = {}
@@ -138,7 +138,7 @@ def _leading_to(fan_in: int, opener: int, shape: Shape, frames: Frames) -> Itera
 
 
 def _split(shape: Shape, node: int) -> int:
-    """Tell whether a node is a certain fan-out, a possible one, or none."""
+    """Return whether a node is a certain fan-out, a possible one, or none."""
     arcs = shape.out[node]
     if any(arc.multiplies for arc in arcs):
         return _CERTAIN

@@ -1,7 +1,7 @@
-"""The token game: work out the consequences of moves. Pure structure: no condition is evaluated here.
+"""The token game: apply the consequences of moves. Pure. No condition is evaluated here.
 
-A move changes the state in place and notes which scopes may have run empty. ``settle`` then works out all
-consequences, deepest scope first. The rules are in docs/internals/graph.md#3-events.
+A move changes the state in place and records which scopes may be empty now. ``settle`` then applies all consequences,
+deepest scope first. The rules are in docs/internals/graph.md#3-events.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from msgspec import Raw
 
 from weft.core.events import Taken
 from weft.core.graph import kept_branches
-from weft.core.graph.merge import add_late, begin_late, branch_output, merged, read, write
+from weft.core.graph.merge import add_late_branch, begin_late_merge, branch_output, merge_outputs, read_path, write_path
 from weft.core.graph.model import Merge, Node
-from weft.core.graph.moves import Moves, union_of
+from weft.core.graph.moves import Moves, merge_seen
 from weft.core.graph.tokens import (
     Branch,
     Frame,
@@ -34,7 +34,7 @@ from weft.core.run import undo
 from weft.core.run.composites import compose, has_marks, leaf
 from weft.errors import Failure
 
-FAILURES_TOLD = 10
+FAILURES_LISTED_MAX = 10
 """The failure of a fan-in lists the failures of this many branches at most."""
 
 
@@ -44,7 +44,7 @@ class Game(Moves):
     def emit(self, token: Token, node: Node | None, taken: Sequence[Taken], output: Raw, *, skips: bool) -> None:
         """Leave a node by these edges. If the node is a fan-in that failed, its frame is over."""
         if token.frame:
-            self._give_up(token.frame)
+            self._drop_failed_frame(token.frame)
         if token.slot in self.state.slots:
             for _, item in self.close_slot(self.state.slots[token.slot]):
                 if item:
@@ -54,7 +54,7 @@ class Game(Moves):
     # --- settling -------------------------------------------------------------------------------------------------
 
     def settle(self) -> None:
-        """Work out all consequences of scopes that ran empty: deepest first, oldest first, until nothing changes."""
+        """Apply the consequences of empty scopes, deepest first, then oldest first, until nothing changes."""
         while self._opened or self._empty:
             if self._opened:
                 self._judge(self._opened.pop(0))
@@ -71,7 +71,7 @@ class Game(Moves):
             self.state.unarmed = [key for key in self.state.unarmed if self._is_waiting(key)]
 
     def _is_waiting(self, key: str) -> bool:
-        """Tell whether a join with a deadline still waits."""
+        """Return whether a join with a deadline still waits."""
         if key[0] == "f":
             frame = self.state.frames.get(key[1:])
             return frame is not None and not frame.fired
@@ -157,7 +157,7 @@ class Game(Moves):
             self.state.unarmed.append(key)
 
     def time_out(self, key: str) -> None:
-        """Let a join whose deadline has passed continue with what has arrived, or fail."""
+        """Let a join whose deadline has passed continue with the tokens that have arrived, or fail."""
         frame = self.state.frames.get(key[1:]) if key[0] == "f" else None
         slot = self.state.slots.get(key[1:]) if key[0] == "s" else None
         if frame is not None and not frame.fired and derive("failed", frame.id) not in self.state.tokens:
@@ -172,7 +172,7 @@ class Game(Moves):
             self._fire(frame)
             return
         count = f"{len(frame.arrived)} of {frame.total} branches"
-        self._fail_fan_in(frame, _too_late(node.id, count))
+        self._fail_fan_in(frame, _timeout_failure(node.id, count))
 
     def _time_out_slot(self, slot: Slot, key: str) -> None:
         node = self.graph.nodes[slot.node]
@@ -187,9 +187,9 @@ class Game(Moves):
             id=derive("late", key, *(token.id for _, token in real)),
             node=node.id,
             path=list(slot.path),
-            value=self._gathered(real),
-            seen=union_of(token for _, token in real),
-            failure=_too_late(node.id, f"nothing from {', '.join(missing)}"),
+            value=self._join_value(real),
+            seen=merge_seen(token for _, token in real),
+            failure=_timeout_failure(node.id, f"nothing from {', '.join(missing)}"),
             mode="failing",
             slot=key,
         )
@@ -202,13 +202,13 @@ class Game(Moves):
         if queue and not (frame.fired and self._early(frame) == "cancel"):
             first = queue.pop(0)
             if first.startswith(kept_branches.WAITING):
-                self._go_on(frame.branches[int(first[1:])])
+                self._continue(frame.branches[int(first[1:])])
                 return
             token = self.state.tokens[first]
             token.mode = "ready"
             self.arrive(token, self.graph.edges[edge])
 
-    def _go_on(self, branch: Branch) -> None:
+    def _continue(self, branch: Branch) -> None:
         """Continue a branch that a retry restored and that may work now."""
         for token in [self.state.tokens[token_id] for token_id in branch.members]:
             if token.mode in ("ready", "routing", "failing") and not kept_branches.waits_for_width(self.state, token):
@@ -282,7 +282,7 @@ class Game(Moves):
         outputs = [(index, leaf(frame.branches[index].result)) for index in order]
         if merge is None:
             return compose([value for _, value in outputs])
-        value = merged(merge, outputs)
+        value = merge_outputs(merge, outputs)
         raw = compose(value)
         if node.fan_in.early == "late_merge":
             self._target(frame, merge).newest[node.id] = frame.made
@@ -292,8 +292,8 @@ class Game(Moves):
     def _arrive_late(self, frame: Frame, just: int) -> None:
         """Handle a branch that settles after the fan-in fired.
 
-        With ``late_merge`` everything that arrived is merged again, while the scope of the target is open and nothing
-        newer has written the target.
+        With ``late_merge`` everything that arrived is merge_outputs again, while the scope of the target is open and
+        nothing newer has written the target.
         """
         branch = frame.branches[just]
         if branch.status == "arrived" and self._early(frame) == "late_merge" and self._is_open(frame.path):
@@ -314,14 +314,14 @@ class Game(Moves):
             return  # a later frame has written the target
         if holder.merging.get(path[0]) == frame.id:
             data = _data_of(holder)
-            added = add_late(merge, frame, read(data, path), just)
+            added = add_late_branch(merge, frame, read_path(data, path), just)
             if added is not None:
                 value, marked = added
-                write(data, path, value)
+                write_path(data, path, value)
                 self.state.marked = self.state.marked or (marked and holder is self.state)
                 return
         self._merge(frame, node)
-        begin_late(merge, frame)
+        begin_late_merge(merge, frame)
         holder.merging[path[0]] = frame.id
 
     def _end_late(self, frame: Frame) -> None:
@@ -337,7 +337,10 @@ class Game(Moves):
                 self._merge(frame, node)
 
     def _is_open(self, path: Path) -> bool:
-        """Tell whether all branches on a path are open. Loops do not count: their writes outlive their rounds."""
+        """Return whether all branches on a path are open.
+
+        Loops are ignored, because their writes outlive their rounds.
+        """
         for seg in path:
             if seg.kind == "f":
                 frame = self.state.frames.get(seg.id)
@@ -353,7 +356,7 @@ class Game(Moves):
         """Write to the output of the innermost branch, or to the state if there is none."""
         holder = self._holder(path, anywhere=anywhere)
         holder.merging.pop(to[0], None)
-        write(_data_of(holder), to, value)
+        write_path(_data_of(holder), to, value)
         if holder is self.state:
             self.state.marked = self.state.marked or has_marks(value)
 
@@ -384,14 +387,17 @@ class Game(Moves):
         self._enter_loops(failed, self.graph.nodes[frame.fan_in])
         self.state.agenda.insert(0, failed.id)
 
-    def _give_up(self, frame_id: str) -> None:
+    def _drop_failed_frame(self, frame_id: str) -> None:
         frame = self.state.frames.get(frame_id)
         if frame is not None:
             self._weigh(frame.path, -1)
             self._drop_frame(frame, list(frame.branches))
 
     def raise_failure(self, token: Token, failure: Failure) -> Failure | None:
-        """Raise an unhandled failure to the next frame around it. If there is none, return it: the run fails."""
+        """Raise an unhandled failure to the next frame around it.
+
+        Returns the failure if there is no such frame, so that the run fails.
+        """
         for seg in reversed(token.path):
             frame = self.state.frames.get(seg.id) if seg.kind == "f" else None
             if frame is not None and (frame.fan_in or frame.fired):
@@ -403,13 +409,13 @@ class Game(Moves):
         """Drop a failed branch if its frame can continue without it; otherwise fail the fan-in."""
         if not frame.fired and self.graph.nodes[frame.fan_in].fan_in.need.kind == "all":  # type: ignore[union-attr]
             self._fail_fan_in(frame, failure)
-            self._give_up(frame.id)
+            self._drop_failed_frame(frame.id)
         else:
             self._drop_branch(frame, index, failure)
 
     def _drop_branch(self, frame: Frame, index: int, failure: Failure) -> None:
         branch = frame.branches[index]
-        kept = None if frame.fired else kept_branches.copied(self.state, frame, index)
+        kept = None if frame.fired else kept_branches.copy_branch(self.state, frame, index)
         children = len(self.state.gone_children)
         self._drop_members(frame, index)
         if not self._undo(frame, [index]) and len(self.state.gone_children) == children:
@@ -447,7 +453,7 @@ class Game(Moves):
             for inner_id in list(branch.frames):
                 inner = self.state.frames.get(inner_id)
                 if inner is None or inner.fired:
-                    continue  # what is left of a fired frame belongs to the run
+                    continue  # the remaining branches of a fired frame belong to the run
                 if inner.fan_in:
                     self._weigh(inner.path, -1)
                 self._clear_frame(inner)
@@ -458,12 +464,12 @@ class Game(Moves):
             branch.loops.clear()
 
     def _detach(self, frame: Frame) -> None:
-        """Detach the open branches of a frame: from now on only the run waits for them."""
+        """Detach the open branches of a frame, so that only the run waits for them."""
         around = len(frame.path)
         if not around:
             return
         frame.scope = self._static_scope(frame.path)
-        self._leave_behind(frame)
+        self._detach_undo(frame)
         for branch in frame.branches.values():
             for token_id in branch.members:
                 token = self.state.tokens[token_id]
@@ -471,7 +477,7 @@ class Game(Moves):
                 token.path = token.path[around:]
         self._shorten(frame, around)
 
-    def _leave_behind(self, frame: Frame) -> None:
+    def _detach_undo(self, frame: Frame) -> None:
         """Remove the branches around a detached frame from the undo records of its open branches."""
         state = self.state
         keys = {f"{frame.id}.{index}" for index, branch in frame.branches.items() if branch.status == "open"}
@@ -533,7 +539,7 @@ class Game(Moves):
 
 
 def has_arrived(slot: Slot) -> bool:
-    """Tell whether a token waits in the slot."""
+    """Return whether a token waits in the slot."""
     return any(item for items in slot.items.values() for item in items)
 
 
@@ -541,8 +547,8 @@ def _is_late(failure: Failure | None) -> bool:
     return failure is not None and failure.code == "timed_out"
 
 
-def _too_late(node: str, came: str) -> Failure:
-    return Failure(type="timed_out", message=f"{node} timed out with {came}", code="timed_out", step=node)
+def _timeout_failure(node: str, arrived: str) -> Failure:
+    return Failure(type="timed_out", message=f"{node} timed out with {arrived}", code="timed_out", step=node)
 
 
 def not_enough(frame: Frame, wanted: int, failed: Mapping[int, Failure]) -> Failure:
@@ -557,7 +563,7 @@ def not_enough(frame: Frame, wanted: int, failed: Mapping[int, Failure]) -> Fail
             "arrived": len(frame.arrived),
             "need": wanted,
             "total": frame.total,
-            "failures": {str(index): failure.brief() for index, failure in list(failed.items())[:FAILURES_TOLD]},
+            "failures": {str(index): failure.brief() for index, failure in list(failed.items())[:FAILURES_LISTED_MAX]},
         },
         cause=last[0].cause or last[0].brief() if last else "",
     )

@@ -1,6 +1,6 @@
-"""Failed branches that a join continues without: kept as they were, and restored if a retry repeats them. Pure.
+"""Keep failed branches that a join continues without, and restore them if a retry repeats them. Pure.
 
-A join that needs only some of its branches drops those that fail. If too few are left in the end and nothing handles
+A join that needs only some of its branches drops those that fail. If too few arrive in the end and nothing handles
 that failure, the run fails, and a retry repeats all of them. A branch cannot be repeated, and is not kept, if its work
 was undone or if it had work in progress that could not be stopped.
 """
@@ -22,7 +22,7 @@ _encode = msgspec.json.Encoder().encode
 _decoder: msgspec.json.Decoder[Kept] = msgspec.json.Decoder(Kept)
 
 
-def copied(state: GraphState, frame: Frame, index: int) -> Kept:
+def copy_branch(state: GraphState, frame: Frame, index: int) -> Kept:
     """Return a copy of everything in a branch."""
     branch = frame.branches[index]
     kept = Kept(live=branch.live, inner=list(branch.frames), around=list(branch.loops))
@@ -51,7 +51,7 @@ def _unfired(state: GraphState, branch: Branch) -> list[Frame]:
     return [frame for frame in frames if frame is not None and not frame.fired]
 
 
-def put_back(state: GraphState, frame: Frame, index: int) -> list[Token]:
+def restore_branch(state: GraphState, frame: Frame, index: int) -> list[Token]:
     """Reopen a kept branch and return its tokens. Work that was in progress starts again."""
     branch = frame.branches[index]
     branch.status = "open"
@@ -113,7 +113,7 @@ def _passed(frames: Mapping[str, Frame], tokens: Iterable[Token]) -> list[Frame]
     return [frames[frame_id] for frame_id in ids if frame_id in frames and not frames[frame_id].fired]
 
 
-def mend(graph: GraphModel, state: GraphState, asked: Sequence[str]) -> set[str]:
+def restore_failed(graph: GraphModel, state: GraphState, asked: Sequence[str]) -> set[str]:
     """Reopen kept branches whose failure was not handled in the end. Returns the frames that have such branches."""
     mended: set[str] = set()
     todo = _passed(state.frames, [state.tokens[token_id] for token_id in asked if token_id in state.tokens])
@@ -124,7 +124,7 @@ def mend(graph: GraphModel, state: GraphState, asked: Sequence[str]) -> set[str]
             if kept is None or any(_is_unknown(token) and token.id not in asked for token in kept.tokens):
                 continue
             mended.add(frame.id)
-            tokens = put_back(state, frame, index)
+            tokens = restore_branch(state, frame, index)
             _admit(graph, frame, index)
             todo += _passed(state.frames, [token for token in tokens if token.mode == "failing"])
     return mended
@@ -147,7 +147,7 @@ def _admit(graph: GraphModel, frame: Frame, index: int) -> None:
 
 
 def waits_for_width(state: GraphState, token: Token) -> bool:
-    """Tell whether a token is in a restored branch that may not work yet."""
+    """Return whether a token is in a restored branch that may not work yet."""
     for seg in token.path:
         frame = state.frames.get(seg.id) if seg.kind == "f" else None
         if frame is not None and frame.queues:

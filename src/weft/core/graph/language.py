@@ -1,7 +1,7 @@
-"""What the compiler needs to know about an expression: whether it parses and which names it uses. Pure.
+"""The interface with which the compiler parses expressions and finds the names that they use. Pure.
 
-Expressions have their own language (the `conditions` package). The compiler receives it as an `ExpressionLanguage`, so
-that the core does not depend on it.
+Expressions have their own language (the ``conditions`` package). The compiler receives it as an ``ExpressionLanguage``,
+so that the core does not depend on it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Uses(Protocol):
 
     @property
     def names(self) -> Collection[str]:
-        """The free names: `output`, `state`, an `as` name."""
+        """The free names: ``output``, ``state``, an ``as`` name."""
         ...
 
     @property
@@ -29,12 +29,12 @@ class Uses(Protocol):
 
     @property
     def mentions_error(self) -> bool:
-        """Whether the expression names `error` or `state._last_error`."""
+        """Whether the expression names ``error`` or ``state._last_error``."""
         ...
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """One error in an expression. `at`: the place inside it, if it is a JSON value."""
+    """One error in an expression. ``at``: the place inside it, if it is a JSON value."""
 
     code: str
     message: str
@@ -43,7 +43,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Unreadable(Exception):
-    """An expression that does not parse, with everything that is wrong with it."""
+    """An expression does not parse. ``faults`` lists its errors."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__("; ".join(fault.message for fault in faults))
@@ -51,16 +51,16 @@ class Unreadable(Exception):
 
 
 class ExpressionLanguage(Protocol):
-    """Parses expressions without evaluating them. Each method raises `Unreadable` if the source does not parse."""
+    """Parses expressions without evaluating them. Each method raises ``Unreadable`` if the source does not parse."""
 
     def condition(self, source: Any, /) -> Uses:
         """Read CEL text or a condition object."""
         ...
 
     def expression(self, source: str, /) -> Uses:
-        """Read one CEL expression, without `${}`."""
+        """Read one CEL expression, without ``${}``."""
         ...
 
     def template(self, source: Any, /) -> Uses:
-        """Read a JSON value in which strings may contain `${CEL}`."""
+        """Read a JSON value in which strings may contain ``${CEL}``."""
         ...

@@ -13,11 +13,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from weft.core.findings import Problems
-from weft.core.graph.flow import Flow
+from weft.core.graph.dominators import Flow
 from weft.core.graph.shape import Arc, Shape
 
 EXITS_PER_EDGE_MAX = 64
-"""How many loops an edge may leave, on average. Beyond this the graph is `too_tangled`."""
+"""How many loops an edge may leave, on average. Beyond this the graph is ``too_tangled``."""
 
 STEPS_PER_NODE_MAX = 64
 """Visits per node while bodies are collected, on average. Only loops that cross each other need more than one."""
@@ -37,7 +37,7 @@ class Ring:
 
 @dataclass(slots=True)
 class _Layer:
-    """A body being collected: its latches, those that reach no other (`tips`), and the nodes in no inner body."""
+    """A body being collected: its latches, those that reach no other (``tips``), and the nodes in no inner body."""
 
     latches: list[Arc]
     tips: set[int]
@@ -45,7 +45,10 @@ class _Layer:
 
 
 class Loops:
-    """`rings` by number. `around`: the innermost loop of each node (-1: none). `heads`: by header, outermost first."""
+    """``rings`` by number.
+
+    ``around``: the innermost loop of each node (-1: none). ``heads``: by header, outermost first.
+    """
 
     def __init__(self, shape: Shape, flow: Flow) -> None:
         self.rings: list[Ring] = []
@@ -57,7 +60,7 @@ class Loops:
         self._flow = flow
 
     def holds(self, ring: int, node: int) -> bool:
-        """Tell whether the node is in the body."""
+        """Return whether the node is in the body."""
         inner = self.around[node]
         first, last = self.rings[ring].span
         return first <= inner <= last
@@ -97,7 +100,10 @@ class Loops:
     def _walk_back(
         self, stack: list[int], layer: _Layer, home: dict[int, _Layer], known: tuple[set[int], set[int]]
     ) -> None:
-        """Collect nodes that reach those in `stack` and are in no other body. Add nodes of other bodies to `met`."""
+        """Collect nodes that reach those in ``stack`` and are in no other body.
+
+        Add nodes of other bodies to ``met``.
+        """
         seen, met = known
         while stack and self.steps_left > 0:
             node = stack.pop()

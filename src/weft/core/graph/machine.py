@@ -19,12 +19,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 def restore_state(snapshot: bytes) -> GraphState:
-    """Restore the state of a run from a snapshot of this fold."""
+    """Restore the state of a run from a snapshot with the same ``FOLD`` version."""
     return _decoder.decode(snapshot)
 
 
 class GraphMachine(Kernel):
-    """One graph run."""
+    """The machine of one graph run."""
 
     __slots__ = ()
 

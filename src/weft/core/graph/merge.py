@@ -24,7 +24,7 @@ from weft.core.run.composites import (
 
 
 def branch_output(state: GraphState, frame: Frame, index: int) -> Raw:
-    """Return the output of a branch: its writes, or else the value of its parked token (several: by sender)."""
+    """Return the output of a branch: its writes, or else the value of its parked token (of several: by sender)."""
     branch = frame.branches[index]
     if branch.writes is not None:
         return compose(branch.writes)
@@ -34,17 +34,17 @@ def branch_output(state: GraphState, frame: Frame, index: int) -> Raw:
     return compose({token.sender: leaf(token.value) for token in parked})
 
 
-def words_of(merge: Merge) -> list[str]:
-    """Return the path that a merge reads in the output of a branch. Empty: the whole output."""
+def source_path(merge: Merge) -> list[str]:
+    """Return the path that a merge reads in the output of a branch. Empty for the whole output."""
     words = list(merge.source)
     if words[:1] == ["branch"]:
         words = words[1:]
     return words[1:] if words[:1] == ["output"] else words
 
 
-def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
+def merge_outputs(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
     """Merge the outputs in the order given. If the merge has a source path, it is followed in each output first."""
-    words = words_of(merge)
+    words = source_path(merge)
     values = [(index, part_at(value, words)) for index, value in outputs]
     match merge.how:
         case "append":
@@ -59,24 +59,26 @@ def merged(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
     return escape_fields(union)
 
 
-def begin_late(merge: Merge, frame: Frame) -> None:
-    """Note what has been merged, so that late branches can be added to it from now on."""
+def begin_late_merge(merge: Merge, frame: Frame) -> None:
+    """Record what has been merged, so that late branches can be added to it."""
     frame.order = sorted(frame.arrived) if merge.how != "last_wins" else []
     frame.given = {}
     if merge.how == "merge_object":
-        words = words_of(merge)
+        words = source_path(merge)
         for index in frame.order:
             frame.given.update(dict.fromkeys(object_parts(part_at(leaf(frame.branches[index].result), words)), index))
 
 
-def add_late(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bool] | None:
-    """Add one branch to the merged value in place, at the cost of that branch. None: merge everything again.
+def add_late_branch(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bool] | None:
+    """Add one branch to the merged value in place, at the cost of that branch.
 
-    The second part of the result tells whether the branch contributed something that is not plain JSON.
+    Returns None if everything must be merged again.
+
+    The second part of the result says whether the branch contributed something that is not plain JSON.
     """
-    value = part_at(leaf(frame.branches[index].result), words_of(merge))
-    brought = object_parts(value) if merge.how == "merge_object" else {}
-    if merge.how == "last_wins" or MARK in brought or MARK in frame.given:
+    value = part_at(leaf(frame.branches[index].result), source_path(merge))
+    fields = object_parts(value) if merge.how == "merge_object" else {}
+    if merge.how == "last_wins" or MARK in fields or MARK in frame.given:
         return None
     inner = without_mark(held)
     match merge.how:
@@ -87,7 +89,7 @@ def add_late(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bo
         case "keyed_by_branch":
             inner[str(index)] = value
         case "merge_object":
-            for key, item in brought.items():
+            for key, item in fields.items():
                 if frame.given.get(key, -1) < index:
                     frame.given[key] = index
                     inner[key] = item
@@ -95,14 +97,14 @@ def add_late(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bo
     return with_mark(inner) if marked else held, marked
 
 
-def read(data: Any, path: Sequence[str]) -> Any:
+def read_path(data: Any, path: Sequence[str]) -> Any:
     """Return the value at a path in nested data."""
     for word in path:
         data = data[word]
     return data
 
 
-def write(data: dict[str, Any], path: Sequence[str], value: Any) -> None:
+def write_path(data: dict[str, Any], path: Sequence[str], value: Any) -> None:
     """Set a value in nested data. Anything on the path that is not an object is replaced by one."""
     for word in path[:-1]:
         inner = data.get(word)

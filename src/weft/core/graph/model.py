@@ -1,10 +1,10 @@
 """The compiled graph (IR) that the token machine runs. Immutable, JSON, identified by its content.
 
-Built only by `compile_graph`, which has proved that scopes nest, so nothing is checked again. The terms are those of
+Built only by ``compile_graph``, which has proved that scopes nest, so nothing is checked again. The terms are those of
 docs/internals/graph.md#1-the-compiled-graph. Edges, loops and scopes are named by what they connect, never by position,
-so that logs and states keep their meaning when the document changes elsewhere. An edge is named `source>target` (with
-`@timeout` or `@back` for these kinds, and `#2` for the second of a pair), a loop by its header, a scope by its path.
-`START` is the source of start's edges. A hop reads only the node that it leaves and the edges there.
+so that logs and states keep their meaning when the document changes elsewhere. An edge is named ``source>target`` (with
+``@timeout`` or ``@back`` for these kinds, and ``#2`` for the second of a pair), a loop by its header, a scope by its
+path. ``START`` is the source of start's edges. A hop reads only the node that it leaves and the edges there.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class _Part(msgspec.Struct, frozen=True, omit_defaults=True):
 class Expr(_Part, frozen=True, omit_defaults=True):
     """A condition, an expression or a template as its author wrote it, with the names that it uses.
 
-    `source`: CEL text or a condition object; for templates any JSON value in which strings may contain `${CEL}`.
-    `names`: the bound names it uses (`input`, `output`, …, an `as` name), sorted. `nodes`: the nodes whose outputs it
-    names; `["*"]` if that is only known when it is evaluated.
+    ``source``: CEL text or a condition object; for templates any JSON value in which strings may contain ``${CEL}``.
+    ``names``: the bound names it uses (``input``, ``output``, …, an ``as`` name), sorted. ``nodes``: the nodes whose
+    outputs it names; ``["*"]`` if that is only known when it is evaluated.
     """
 
     source: Any
@@ -48,7 +48,7 @@ class Expr(_Part, frozen=True, omit_defaults=True):
 
 
 class StepWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="step"):
-    """A registered step. `config_ref`: a blob with the configuration of the step."""
+    """A registered step. ``config_ref``: a blob with the configuration of the step."""
 
     step: str
     config_ref: str = ""
@@ -81,9 +81,10 @@ class GoalWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="go
 
 
 class AskWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ask"):
-    """A question to people. `form` is JSON Schema; `timeout_ms` 0: no limit; `escalate`: whom to ask after the timeout.
+    """A question to people. ``form`` is JSON Schema, and ``timeout_ms`` 0 means no limit.
 
-    `enriches`: the output is the input of the node, merged with the decision.
+    ``escalate`` lists whom to ask after the timeout. If ``enriches``, the output is the node's input merged with the
+    decision.
     """
 
     title: Expr
@@ -111,7 +112,7 @@ class WaitWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="wa
 
 
 class ReceiveWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="receive"):
-    """Receive the next message with this name. Its body is the output. `timeout_ms` 0: no limit."""
+    """Receive the next message with this name. Its body is the output. ``timeout_ms`` 0: no limit."""
 
     name: str
     schema: dict[str, Any] | None = None
@@ -121,7 +122,7 @@ class ReceiveWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag=
 
 
 class ReplyWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="answer"):
-    """Reply to the latest message that the node `to` received on the path of this token. The output is the input."""
+    """Reply to the latest message that the node ``to`` received on the path of this token. The output is the input."""
 
     to: str
     value: Expr
@@ -132,7 +133,7 @@ class PassWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="pa
 
 
 class TypeWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="type"):
-    """A registered node type. `config` is a template, `config_ref` a blob with the configuration."""
+    """A registered node type. ``config`` is a template, ``config_ref`` a blob with the configuration."""
 
     type: str
     config: Expr | None = None
@@ -161,8 +162,8 @@ Work = (
 class Target(_Part, frozen=True, omit_defaults=True):
     """Where a value is written.
 
-    `here`: to the output of the innermost branch if the token is in a branch, else to the state. `state`: always to the
-    state.
+    ``here``: to the output of the innermost branch if the token is in a branch, else to the state. ``state``: always to
+    the state.
     """
 
     scope: Literal["here", "state"]
@@ -188,7 +189,10 @@ NO_RETRY: Final = RetryRule()
 
 
 class Limits(_Part, frozen=True, omit_defaults=True):
-    """Limits of a run or, on a node, of its visits. 0: the engine's default. On a node `time_ms` spans all attempts."""
+    """Limits of a run or, on a node, of its visits. 0: the engine's default.
+
+    On a node ``time_ms`` spans all attempts.
+    """
 
     time_ms: int = 0
     hops: int = 0
@@ -200,7 +204,7 @@ NO_LIMITS: Final = Limits()
 
 
 class UndoRule(_Part, frozen=True, omit_defaults=True):
-    """The step that undoes the node. Without `input` it receives the input and output of the node."""
+    """The step that undoes the node. Without ``input`` it receives the input and output of the node."""
 
     step: str
     input: Expr | None = None
@@ -209,7 +213,7 @@ class UndoRule(_Part, frozen=True, omit_defaults=True):
 
 
 class FanInNeed(_Part, frozen=True, omit_defaults=True):
-    """How many branches must arrive: all, `count`, or `percent` of the total, rounded up, at least one."""
+    """How many branches must arrive: all, ``count``, or ``percent`` of the total, rounded up, at least one."""
 
     kind: Literal["all", "count", "percent"] = "all"
     count: int = 0
@@ -230,7 +234,7 @@ ITEM: Final = "item"
 
 
 class Merge(_Part, frozen=True, omit_defaults=True):
-    """How branch outputs are merged. `source`: empty (the whole output), or a path from `output` or `branch`."""
+    """How branch outputs are merged. ``source``: empty (the whole output), or a path from ``output`` or ``branch``."""
 
     how: How
     into: Target
@@ -238,7 +242,7 @@ class Merge(_Part, frozen=True, omit_defaults=True):
 
 
 class FanIn(_Part, frozen=True, omit_defaults=True):
-    """Which fan-out a fan-in closes, and when it fires. `opener` is a node, or `START`."""
+    """Which fan-out a fan-in closes, and when it fires. ``opener`` is a node, or ``START``."""
 
     opener: str
     need: FanInNeed = ALL
@@ -254,11 +258,11 @@ class Deadline(_Part, frozen=True, omit_defaults=True):
 
 
 class Repeat(_Part, frozen=True, omit_defaults=True):
-    """The loop that a node closes: it repeats while the condition is true (`until`: while it is false).
+    """The loop that a node closes: it repeats while the condition is true (``until``: while it is false).
 
-    `at_most` counts executions of the node within one instance of the loop. `exhausted`: the timeout edges, taken when
-    the limit is reached. `fails`: there is no such key, so reaching the limit is a failure. Without a condition the
-    loop runs to the limit and then continues as if the condition were false.
+    ``at_most`` counts executions of the node within one instance of the loop. ``exhausted``: the timeout edges, taken
+    when the limit is reached. ``fails``: there is no such key, so reaching the limit is a failure. Without a condition
+    the loop runs to the limit and then continues as if the condition were false.
     """
 
     condition: Expr | None
@@ -274,19 +278,19 @@ class Repeat(_Part, frozen=True, omit_defaults=True):
 
 
 class ForEach(_Part, frozen=True, omit_defaults=True):
-    """`for_each`: one branch per item of the list that `collection` (one CEL expression) evaluates to."""
+    """``for_each``: one branch per item of the list that ``collection`` (one CEL expression) evaluates to."""
 
     collection: Expr
     name: str = ITEM
 
 
 class Edge(_Part, frozen=True, omit_defaults=True):
-    """An edge. `exits`: loops whose body contains `source` but not `to`, innermost first.
+    """An edge. ``exits``: loops whose body contains ``source`` but not ``to``, innermost first.
 
-    A token pops those of them that are above its innermost frame. `errors`: for a catch entry, the kinds of error
-    (empty: any). `copies`: spawn this many branches. `width`: how many branches work at once (0: all). `loop`: for a
-    back edge, its loop. `ordinal`: the place among the edges of this document, start's first, then node by node; it
-    only determines the order in which edges are taken.
+    A token pops those of them that are above its innermost frame. ``errors``: for a catch entry, the kinds of error
+    (empty: any). ``copies``: spawn this many branches. ``width``: how many branches work at once (0: all). ``loop``:
+    for a back edge, its loop. ``ordinal``: the place among the edges of this document, start's first, then node by
+    node; it only determines the order in which edges are taken.
     """
 
     name: str
@@ -307,7 +311,7 @@ class Edge(_Part, frozen=True, omit_defaults=True):
 
 
 class Loop(_Part, frozen=True, omit_defaults=True):
-    """A loop in `parent` ("": none). `exits`: edges that leave the loop, skipped at its end if not taken."""
+    """A loop in ``parent`` ("": none). ``exits``: edges that leave the loop, skipped at its end if not taken."""
 
     header: str
     latches: list[str]
@@ -325,13 +329,13 @@ class Delivery(_Part, frozen=True, omit_defaults=True):
 class Node(_Part, frozen=True, omit_defaults=True):
     """A node, with everything that a hop through it needs.
 
-    `main`: its main edges in document order. `tiers`: the same edges by ascending tier. `error_tiers`: those that
-    mention an error. `incoming`: forward edges that can deliver. `waits`: set only if some of them cannot deliver in
-    every scope: which can in which scope. That scope is the one of the delivery, before the node enters a loop that it
-    heads. `heads`: loops entered here, outermost first. `loop`: the innermost loop around the node, or its own.
-    `opening`: its edges that open a frame, by ordinal. `closed_by`: the fan-in of that frame. `terminal`: all its main
-    edges mention an error. `scopes`: where its tokens may work. `remembered`: an expression names its output, so tokens
-    keep it.
+    ``main``: its main edges in document order. ``tiers``: the same edges by ascending tier. ``error_tiers``: those that
+    mention an error. ``incoming``: forward edges that can deliver. ``waits``: set only if some of them cannot deliver
+    in every scope: which can in which scope. That scope is the one of the delivery, before the node enters a loop that
+    it heads. ``heads``: loops entered here, outermost first. ``loop``: the innermost loop around the node, or its own.
+    ``opening``: its edges that open a frame, by ordinal. ``closed_by``: the fan-in of that frame. ``terminal``: all its
+    main edges mention an error. ``scopes``: where its tokens may work. ``remembered``: an expression names its output,
+    so tokens keep it.
     """
 
     id: str
@@ -365,9 +369,10 @@ class Node(_Part, frozen=True, omit_defaults=True):
 
 
 class GraphModel(_Part, frozen=True, omit_defaults=True):
-    """A compiled graph. `start`: the edges of start. `start_closed_by`: the fan-in that closes a fan-out of start.
+    """A compiled graph. ``start``: the edges of start. ``start_closed_by``: the fan-in that closes a fan-out of start.
 
-    `input`, `state` and `result` are JSON Schema (None: anything is allowed). `output` is a template (None: the state).
+    ``input``, ``state`` and ``result`` are JSON Schema (None: anything is allowed). ``output`` is a template (None: the
+    state).
     """
 
     name: str
@@ -395,7 +400,7 @@ def encode(graph: GraphModel) -> bytes:
 
 
 def decode(raw: bytes) -> GraphModel:
-    """Decode the result of `encode`."""
+    """Decode the result of ``encode``."""
     return _decoder.decode(raw)
 
 

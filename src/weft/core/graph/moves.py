@@ -1,4 +1,4 @@
-"""How tokens move: leave by edges, arrive at nodes, join. Edges that are not taken are skipped. Pure.
+"""Move tokens: leave a node by edges, arrive at nodes, and join. Edges that are not taken are skipped. Pure.
 
 Rules: docs/internals/graph.md#emit.
 """
@@ -11,8 +11,8 @@ from msgspec import Raw
 
 from weft.core.events import Taken
 from weft.core.graph.board import Board
+from weft.core.graph.derived_names import RUN_SCOPE, scope_name
 from weft.core.graph.model import START, Edge, Node
-from weft.core.graph.names import RUN_SCOPE, scope_name
 from weft.core.graph.tokens import (
     Branch,
     Frame,
@@ -64,7 +64,7 @@ class Moves(Board):
         return self.graph.edges[taking.edge].ordinal
 
     def _leave(self, path: Path, edge: Edge) -> Path:
-        """Return the path behind an edge: loops that it leaves are popped, a back edge starts the next round."""
+        """Return the path behind an edge. Loops that the edge leaves are popped; a back edge starts the next round."""
         path = list(path)
         if edge.kind == "back":
             while path[-1].kind != "l" or self.state.loops[path[-1].id].loop != edge.loop:
@@ -179,7 +179,7 @@ class Moves(Board):
         return next((delivery.edges for delivery in node.waits if delivery.scope == here), node.incoming)
 
     def _static_scope(self, path: Path) -> str:
-        # A detached branch has lost the beginning of its path; its frame has the scope of that.
+        # A detached branch has lost the beginning of its path. Its frame has the scope of that beginning.
         scope = self.state.frames[path[0].id].scope if path and path[0].kind == "f" else RUN_SCOPE
         for seg in path:
             branch = seg.kind == "f"
@@ -226,7 +226,10 @@ class Moves(Board):
             self._forget_slot(f"{slot.node}|{path_key(slot.path)}")
 
     def close_slot(self, slot: Slot) -> list[tuple[str, str]]:
-        """Take what has arrived at a join, one item per edge. Stop waiting for edges that delivered nothing."""
+        """Take what has arrived at a join, one item per edge.
+
+        The join stops waiting for edges that delivered nothing.
+        """
         self.disarm(slot)
         taken = []
         for name in self._waited(self.graph.nodes[slot.node], slot.path):
@@ -250,18 +253,18 @@ class Moves(Board):
             id=derive("join", node.id, path_key(slot.path), *(token.id for _, token in real)),
             node=node.id,
             path=list(slot.path),
-            value=self._gathered(real),
+            value=self._join_value(real),
             edge=real[-1][0],
             sender=real[-1][1].sender,
-            seen=union_of(token for _, token in real),
+            seen=merge_seen(token for _, token in real),
         )
         self.make(joined)
         for _, token in real:
             self.consume(token)
         self._activate(joined, node)
 
-    def _gathered(self, real: Sequence[tuple[str, Token]]) -> Raw:
-        """Return the input of a join: the output of each sender."""
+    def _join_value(self, real: Sequence[tuple[str, Token]]) -> Raw:
+        """Return the input of a join: the outputs by sender."""
         return compose({self.graph.edges[name].source: leaf(token.value) for name, token in real})
 
     def _forget_slot(self, key: str) -> None:
@@ -285,17 +288,17 @@ class Moves(Board):
             self._skip_node(self.graph.nodes[node.closed_by], path)
 
     def _closes_here(self, node: Node, path: Path) -> bool:
-        """Tell whether the frame that a node opens is in this scope, and not outside the innermost loop."""
+        """Return whether the frame that a node opens is in this scope, and not outside the innermost loop."""
         if not node.opening or not node.closed_by:
             return False
         return not self._leaves(self.graph.edges[node.opening[0]], path)
 
     def _leaves(self, edge: Edge, path: Path) -> bool:
-        """Tell whether an edge leaves the innermost loop of a path."""
+        """Return whether an edge leaves the innermost loop of a path."""
         return bool(path) and path[-1].kind == "l" and self.state.loops[path[-1].id].loop in edge.exits
 
     def _skip(self, things: Sequence[tuple[Edge | Node, Path]]) -> None:
-        """Pass skips on, each with all its consequences before the next. Iterative: graphs may be deep."""
+        """Pass skips on, each with all its consequences before the next. Iterative, because graphs may be deep."""
         if self._skipping is not None:
             self._skipping += reversed(things)
             return
@@ -350,7 +353,7 @@ class Moves(Board):
         self._skip(things)
 
 
-def union_of(tokens: Iterable[Token]) -> dict[str, Seen]:
+def merge_seen(tokens: Iterable[Token]) -> dict[str, Seen]:
     """Merge what the joining tokens have seen: for each node the latest visit, then the later edge."""
     seen: dict[str, Seen] = {}
     for token in tokens:

@@ -1,4 +1,4 @@
-"""Start a node for a token that has arrived: work out its input and turn its work into events."""
+"""Start a node for a token that has arrived: compute its input and turn its work into events. Pure."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from weft.core.graph.model import (
     WorkflowWork,
 )
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.route import arriving, check_field, route
+from weft.core.graph.route import check_field, node_input, route
 from weft.core.graph.tokens import Token
 from weft.core.graph.view import View
 from weft.core.ids import GOAL, EntryId, child_uid
@@ -55,7 +55,7 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
             _check_visits(node, view)
         if isinstance(node.work, StepWork):
             return (_step(program, node, node.work, view),)
-        given = arriving(view, node.input, program.reader)
+        given = node_input(view, node.input, program.reader)
         match node.work:
             case PassWork():
                 return _passed(program, view, given)
@@ -89,7 +89,7 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
 
 
 def fixed_task(program: HostedGraph, node: Node, token: str) -> e.TaskScheduled | None:
-    """Return the task that starts a node, if it is the same in every run and has been worked out before."""
+    """Return the task that starts a node, if it is the same in every run and has been computed before."""
     known = program.task(node.id)
     if known.arguments is None or node.limits.hops or not isinstance(node.work, StepWork):
         return None
@@ -127,7 +127,7 @@ def _task(program: HostedGraph, node: Node, view: View, step: str, given: Raw) -
 
 def _arguments(program: HostedGraph, node: Node, work: StepWork, view: View) -> Raw:
     """Return the arguments of a step: its parameters by name, or everything if the only one is ``input``."""
-    given = arriving(view, node.input, program.reader)
+    given = node_input(view, node.input, program.reader)
     if work.config_ref:
         given = _with_config(node, view, work.config_ref, given)
     takes = program.task(node.id).takes
@@ -174,7 +174,7 @@ def _configured(program: HostedGraph, work: TypeWork, view: View) -> Raw:
     config = _referenced(work.config_ref, view) if work.config_ref else None
     if work.config is not None:
         config = program.reader.template(work.config.source, view.bind(work.config))
-    given = open_raw(arriving(view, program.graph.nodes[view.token.node].input, program.reader), view.env.blob)
+    given = open_raw(node_input(view, program.graph.nodes[view.token.node].input, program.reader), view.env.blob)
     return view.env.keep(encode({"config": config, "input": given}))
 
 
@@ -273,8 +273,8 @@ def _receive(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:
     return (awaited, *messages.take_buffered(EntryId(view.state.seq + 1), found, answer=work.answered))
 
 
-def misfit_message(work: ReceiveWork, token: Token, env: Env) -> str | None:
-    """Return why the message that a token received does not fit the schema, or None. Raises MissingInputs."""
+def message_error(work: ReceiveWork, token: Token, env: Env) -> str | None:
+    """Return why the message that a token received is not valid under the schema, or None. Raises MissingInputs."""
     return None if work.schema is None else env.check(work.schema, encode(open_raw(token.output, env.blob)))
 
 
@@ -288,19 +288,19 @@ def _answer(program: HostedGraph, work: ReplyWork, view: View, given: Raw) -> Se
     return (answered, *_passed(program, view, given))
 
 
-def enriched(token: Token, env: Env) -> Raw:
+def merge_decision(token: Token, env: Env) -> Raw:
     """Return the input of a node that asks people, merged with their decision. Raises MissingInputs."""
     given = open_raw(token.input, env.blob)
     decision = open_raw(token.output, env.blob)
     if not isinstance(given, dict):
         given = {} if given is None else {"input": given}
-    told = {
+    fields = {
         "decision": "approve" if decision["approved"] else "reject",
         "comments": decision["reason"],
         "decided_by": decision["by"],
         "decided_at": decision["at"],
     }
-    return env.keep(encode({**given, **decision, **told}))
+    return env.keep(encode({**given, **decision, **fields}))
 
 
 def undo_input(program: HostedGraph, view: View) -> Raw:

@@ -1,4 +1,4 @@
-"""What a graph run needs in addition to its graph."""
+"""The interface of a program: what a graph run needs in addition to its graph."""
 
 from __future__ import annotations
 

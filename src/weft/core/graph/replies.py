@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.core.findings import Problems
-from weft.core.graph.flow import Flow
+from weft.core.graph.dominators import Flow
 from weft.core.graph.model import Node, ReplyWork
 from weft.core.graph.shape import Shape
 
@@ -31,7 +31,7 @@ def check_replies(parts: Sequence[Node], shape: Shape, flow: Flow, problems: Pro
 
 
 def _leads(shape: Shape, source: int, to: int) -> bool:
-    """Tell whether there is a path, possibly through another round of a loop."""
+    """Return whether there is a path, possibly through another round of a loop."""
     seen = {source}
     stack = [source]
     while stack:
@@ -47,7 +47,7 @@ def _leads(shape: Shape, source: int, to: int) -> bool:
 
 
 def _always_after(shape: Shape, flow: Flow, source: int) -> list[bool]:
-    """Return for each node whether its tokens have passed `source`. At a join for all, one path is enough."""
+    """Return for each node whether its tokens have passed ``source``. At a join for all, one path is enough."""
     after = [False] * len(shape.names)
     for node in flow.order:
         if node == source:

@@ -1,6 +1,6 @@
-"""Decide which edges a token takes: the loop first, then tiers; for a failure only the edges that mention an error.
+"""Decide which edges a token takes: first the loop, then the tiers. After a failure, only edges that mention an error.
 
-Nothing changes here. Conditions are evaluated by an ``ExpressionReader``, and their values are kept for ``explain``.
+Nothing is changed. An ``ExpressionReader`` evaluates the conditions, and the values that they read are recorded.
 
 Rules: docs/internals/graph.md#routing.
 """
@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import ABSENT, EdgeVerdict, Taken, Write
-from weft.core.graph.merge import words_of
+from weft.core.graph.merge import source_path
 from weft.core.graph.model import Edge, Expr, GraphModel, Node, Save
 from weft.core.graph.tokens import innermost_branch, seen_after
 from weft.core.graph.view import View, with_writes
@@ -51,7 +51,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     skips: bool = True
     failure: Failure | None = None
     view: View | None = None
-    """What the token sees after its writes, if that is known before they are recorded."""
+    """The view of the token after its writes, if it is known before they are recorded."""
 
 
 def route(graph: GraphModel, view: View, reader: ExpressionReader) -> Route:
@@ -72,7 +72,7 @@ def route(graph: GraphModel, view: View, reader: ExpressionReader) -> Route:
     except WeftError as error:
         return Route(writes=writes, failure=_failure(node.id, error.code, error.message))
     if not taken and not _may_end(graph, node):
-        conditions = "; ".join(_asked(graph.edges[verdict.edge], verdict) for verdict in verdicts)
+        conditions = "; ".join(_describe_condition(graph.edges[verdict.edge], verdict) for verdict in verdicts)
         failure = _failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}")
         return Route(writes=writes, failure=failure)
     foreseen = view if all(is_unmarked(write.value) for write in writes) else None
@@ -154,9 +154,9 @@ def _arrival(graph: GraphModel, view: View, taken: Sequence[Taken]) -> Raw:
     for one in taken:
         fan_in = graph.nodes[graph.edges[one.edge].to].fan_in
         merge = fan_in.merge if fan_in is not None else None
-        if merge is None or (not words_of(merge) and merge.how != "merge_object"):
+        if merge is None or (not source_path(merge) and merge.how != "merge_object"):
             continue
-        words = words_of(merge)
+        words = source_path(merge)
         found = open_raw(view.output, view.env.blob)
         for word in words:
             found = found.get(word) if isinstance(found, dict) else None
@@ -164,7 +164,9 @@ def _arrival(graph: GraphModel, view: View, taken: Sequence[Taken]) -> Raw:
         if merge.how != "merge_object":
             return compose(_nested(words, leaf(view.env.keep(raw))))
         if len(raw) > INLINE_BYTES_MAX:
-            raise LimitExceeded(f"{view.token.node} brings {len(raw):,} bytes to a merge_object; the limit is 1 MiB.")
+            raise LimitExceeded(
+                f"{view.token.node} contributes {len(raw):,} bytes to a merge_object; the limit is 1 MiB."
+            )
         return compose(_nested(words, literal(found)))
     return ABSENT
 
@@ -210,7 +212,7 @@ def _match(
     for tier in tiers:
         for name in tier:
             edge = graph.edges[name]
-            verdict = _judge(edge, view, reader)
+            verdict = _evaluate_edge(edge, view, reader)
             if edge.when is not None or edge.errors is not None:
                 verdicts.append(verdict)
             if verdict.taken:
@@ -222,7 +224,7 @@ def _match(
     return taken, verdicts
 
 
-def _judge(edge: Edge, view: View, reader: ExpressionReader) -> EdgeVerdict:
+def _evaluate_edge(edge: Edge, view: View, reader: ExpressionReader) -> EdgeVerdict:
     if edge.errors is not None and (view.error is None or not _is_caught(edge.errors, view.error)):
         return EdgeVerdict(edge.name, taken=False)
     if edge.when is None:
@@ -265,7 +267,7 @@ def _may_end(graph: GraphModel, node: Node) -> bool:
     return all(graph.edges[name].mentions_error for tier in node.tiers for name in tier)
 
 
-def _asked(edge: Edge, verdict: EdgeVerdict) -> str:
+def _describe_condition(edge: Edge, verdict: EdgeVerdict) -> str:
     source = edge.when.source if edge.when is not None else "catch"
     return f"{source} (saw {msgspec.json.encode(verdict.seen).decode()[:200]})"
 
@@ -274,7 +276,7 @@ def _failure(node: str, code: str, message: str) -> Failure:
     return Failure(type=code, message=message, code=code, step=node)
 
 
-def arriving(view: View, expr: Expr | None, reader: ExpressionReader) -> Raw:
+def node_input(view: View, expr: Expr | None, reader: ExpressionReader) -> Raw:
     """Return the input of a node: its mapped input, or else the value that arrived."""
     if expr is not None:
         value = reader.template(expr.source, view.bind(expr))

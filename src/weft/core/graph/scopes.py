@@ -12,7 +12,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from weft.core.findings import Problems
-from weft.core.graph.flow import Flow
+from weft.core.graph.dominators import Flow
 from weft.core.graph.frames import Frames
 from weft.core.graph.loops import Loops
 from weft.core.graph.shape import Arc, Shape
@@ -32,9 +32,9 @@ class Level(NamedTuple):
 
 
 class Scopes:
-    """The static paths of a graph. `all`: each path by number, as its last level. `works`: where each node works.
+    """The static paths of a graph. ``all``: each path by number, as its last level. ``works``: where each node works.
 
-    `delivers`: for each node, which incoming edges deliver in which path (before a header pushes).
+    ``delivers``: for each node, which incoming edges deliver in which path (before a header pushes).
     """
 
     def __init__(self, shape: Shape, flow: Flow, loops: Loops, frames: Frames) -> None:
@@ -82,7 +82,7 @@ class Scopes:
         return found
 
     def in_branch(self, node: int) -> bool:
-        """Tell whether a token at the node may be in a branch of a frame."""
+        """Return whether a token at the node may be in a branch of a frame."""
         return any(level.edge >= 0 for scope in self.works[node] for level in self.levels(scope))
 
     def popped(self, arc: Arc, scope: int) -> int:

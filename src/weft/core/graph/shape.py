@@ -19,7 +19,7 @@ from weft.core.graph.model import START, EdgeKind, Expr
 
 @dataclass(slots=True)
 class Arc:
-    """An edge during analysis. `same`: arcs of one tier with the same value are always taken together."""
+    """An edge during analysis. ``same``: arcs of one tier with the same value are always taken together."""
 
     source: int
     to: int
@@ -44,7 +44,7 @@ class Arc:
 
 @dataclass(slots=True)
 class Shape:
-    """The nodes and edges. `out` and `into` have only forward arcs. `back`: the back arcs, by source."""
+    """The nodes and edges. ``out`` and ``into`` have only forward arcs. ``back``: the back arcs, by source."""
 
     folded: FoldedGraph
     names: list[str]
@@ -87,7 +87,7 @@ def build_shape(folded: FoldedGraph, reader: DocumentReader, problems: Problems)
 
 
 def link(shape: Shape) -> None:
-    """Fill in `out` and `into` from the arcs."""
+    """Fill in ``out`` and ``into`` from the arcs."""
     shape.out = [[] for _ in shape.names]
     shape.into = [[] for _ in shape.names]
     for arc in shape.arcs:

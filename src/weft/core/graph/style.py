@@ -1,7 +1,7 @@
-"""Graph runs: when work completes, its token is consumed, new ones are made, and all consequences are in one append.
+"""The style of graph runs: when work completes, its token moves on, and all consequences are in one append.
 
-A command for a token that is not live has no effect. The choices of a run are in its events; the token game does the
-rest.
+A command for a token that no longer exists has no effect. Events record the choices of a run; the token game applies
+their consequences.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.graph import kept_branches
 from weft.core.graph.board import is_open
-from weft.core.graph.follow import Follower, joining
+from weft.core.graph.follow import Follower, join_node
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, AskWork, Edge
 from weft.core.graph.node_start import SCRIPT
@@ -34,7 +34,7 @@ from weft.core.run.state import Child, OpenTask, Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
 from weft.errors import Failure, NotFound, Refused
 
-_NOWHERE = Env(now=0, check=lambda *_: None)
+_EMPTY_ENV = Env(now=0, check=lambda *_: None)
 """An environment that loads and checks nothing, for applying events."""
 
 
@@ -44,7 +44,7 @@ class GraphStyle:
     name = "graph"
     has_code = False
     repeats_undone = False
-    unanswered = "{0.step} was accepted, and no answer came in time"
+    unanswered = "{0.step} was accepted, but no answer came in time"
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
         e.NodeRouted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),
@@ -71,7 +71,7 @@ class GraphStyle:
         if token is not None:
             return f"{token.node}/{token.id}"
         key = self.state.deadlines.get(number)
-        return joining(self.state, key) if key is not None else ""
+        return join_node(self.state, key) if key is not None else ""
 
     def question(self, name: int | str) -> int | None:
         """Return the number of the open question at a node, at a token, or at a place as named by ``locate``."""
@@ -144,7 +144,7 @@ class GraphStyle:
         plan = self.graph.nodes[token.node].undo
         if event.undo.takes is None and plan is not None and plan.input is not None:
             data = self.state.data
-            view = View(graph=self.graph, state=self.state, token=token, output=e.NULL, env=_NOWHERE, data=data)
+            view = View(graph=self.graph, state=self.state, token=token, output=e.NULL, env=_EMPTY_ENV, data=data)
             task.kept = view.keep(plan.input)
 
     def _join_awaited(self, key: str) -> None:
@@ -198,15 +198,15 @@ class GraphStyle:
         if failure is None:
             self._done(token, ended.output)
         elif child.cancelled:
-            token.mode = "ready"  # stopped before it had a result: a retry starts it again
+            token.mode = "ready"  # the child was stopped before it had a result, so a retry starts it again
         elif self.graph.nodes[token.node].on_failure == "route":
-            told = {"type": failure.type, "message": failure.message, "code": failure.code, "run": child.run_id}
-            self._done(token, Raw(msgspec.json.encode({"error": told})))
+            error = {"type": failure.type, "message": failure.message, "code": failure.code, "run": child.run_id}
+            self._done(token, Raw(msgspec.json.encode({"error": error})))
         else:
             self._failed(token, failure)
 
     def retry_later(self, number: int, due: int) -> None:
-        """Do nothing: the token keeps waiting."""
+        """Do nothing, because the token keeps waiting."""
 
     # --- tokens ---------------------------------------------------------------------------------------------------
 
@@ -214,7 +214,7 @@ class GraphStyle:
         return self.state.tokens.get(self.state.by_task.get(number, ""))
 
     def _leave_agenda(self, token_id: str) -> None:
-        """Remove a token from the agenda. It is the first one that is still live; those before it are gone."""
+        """Remove a token from the agenda. Tokens before it no longer exist."""
         agenda = self.state.agenda
         if token_id in agenda:
             del agenda[: agenda.index(token_id) + 1]
@@ -357,7 +357,7 @@ class GraphStyle:
         lifecycle.evolve_ending(state, raised)
         self.join_undo(dropped)
         for other in list(state.tokens.values()):
-            game.let_go(other)
+            game.stop_work(other)
         game.stop_waiting()
 
     def _retried(self, event: e.RunRetried) -> None:
@@ -365,7 +365,7 @@ class GraphStyle:
         state = self.state
         for token_id in event.tokens:
             state.letters.pop(token_id, None)
-        mended = kept_branches.mend(self.graph, state, event.tokens)
+        mended = kept_branches.restore_failed(self.graph, state, event.tokens)
         Game(self.graph, state).wait_again(mended)
         failed = []
         moving = []
@@ -412,8 +412,8 @@ class GraphStyle:
         repeated = kept_branches.kept_tokens(state)
         if command.token not in repeated:
             raise Refused(
-                f"The branch of {state.letters[command.token].node} is gone: its join continued without it.",
-                hint="Discard it with weft dlq discard, or start a new run.",
+                f"The branch of {state.letters[command.token].node} was dropped: its join continued without it.",
+                hint="Discard the dead letter with weft dlq discard, or start a new run.",
             )
         lifecycle.check_retry(state)
         if state.undone:
@@ -421,13 +421,15 @@ class GraphStyle:
         return (e.RunRetried(tokens=repeated),)
 
     def discard(self, command: c.DiscardLetter) -> Sequence[e.AnyEvent]:
-        """Forget a dead letter."""
+        """Discard a dead letter."""
         self._refuse_unknown_letter(command.token)
         return (e.LetterDiscarded(token=command.token),)
 
     def _refuse_unknown_letter(self, token: str) -> None:
         if token not in self.state.letters:
-            raise NotFound(f"{self.state.run_id} has no dead letter {token!r}.", hint="weft dlq list shows them.")
+            raise NotFound(
+                f"{self.state.run_id} has no dead letter {token!r}.", hint="To see the dead letters: weft dlq list"
+            )
 
     decide: ClassVar[DecideRows] = {
         **DECIDE,
@@ -438,10 +440,10 @@ class GraphStyle:
 
 
 def _works_again(token: Token, asked: Sequence[str]) -> bool:
-    """Tell whether a failed token repeats its work.
+    """Return whether a failed token repeats its work.
 
     A fan-in that too few branches can reach has no work to repeat. Work that may not be performed twice and whose
-    outcome is unknown is repeated only if it was asked for.
+    outcome is unknown is repeated only on request.
     """
     if token.frame:
         return False

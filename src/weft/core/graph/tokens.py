@@ -167,7 +167,7 @@ class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class GraphState(State, kw_only=True, omit_defaults=True):
-    """A graph run."""
+    """The state of a graph run."""
 
     begun: bool = False
     data: dict[str, Any] = {}
@@ -198,7 +198,7 @@ class GraphState(State, kw_only=True, omit_defaults=True):
 
 
 def seen_after(token: Token, output: Raw) -> dict[str, Seen]:
-    """Return what a token has seen once its node has given this output."""
+    """Return the outputs that a token has seen, after its node has produced this output."""
     known = token.seen.get(token.node)
     return {**token.seen, token.node: Seen((known.visit if known is not None else 0) + 1, output, token.message)}
 

@@ -1,7 +1,6 @@
-"""The names that expressions in a graph can use, bound to values at the position of a token.
+"""Bind the names that expressions in a graph can use to their values at the position of a token. Pure.
 
-Only the names that an expression uses are bound, and only the nodes that it names, so that a hop costs no more than its
-expressions need.
+Only the names and nodes that an expression uses are bound, so a hop costs no more than its expressions need.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class View(msgspec.Struct):
     """The names bound at the position of the token while it was there, for an expression that is evaluated later."""
 
     composing: bool = False
-    """Keep values in the form of the log, so that they can become parts of other values."""
+    """Whether values stay in the form of the log, so that they can become parts of other values."""
     memo: dict[int, tuple[Raw, Any]] = {}
     """Values that expressions of this hop have opened: several expressions may use the same output."""
     refs: dict[str, tuple[Any, Raw]] = {}
@@ -63,11 +62,11 @@ class View(msgspec.Struct):
             case "input":
                 return self._input()
             case "state":
-                return {**self.bind_state(), "_last_error": _shown(self.error)}
+                return {**self.bind_state(), "_last_error": _error_fields(self.error)}
             case "output":
                 return self._open(self.output)
             case "error":
-                return _shown(self.error)
+                return _error_fields(self.error)
             case "nodes" | "ctx":
                 return self._nodes(nodes)
             case "branch" | "_branch":
@@ -77,7 +76,7 @@ class View(msgspec.Struct):
         return self._item(name)
 
     def bind_state(self) -> Mapping[str, Any]:
-        """Return the state as expressions see it. Raises MissingInputs for everything that is missing at once."""
+        """Return the state as expressions see it. Raises MissingInputs once, with all missing blobs."""
         if not self.state.marked:
             return self.data
         found: dict[str, Any] = {}
@@ -85,14 +84,14 @@ class View(msgspec.Struct):
         for name, value in self.data.items():
             try:
                 found[name] = self._field(name, value)
-            except MissingInputs as wanting:
-                missing += wanting.blobs
+            except MissingInputs as error:
+                missing += error.blobs
         if missing:
             raise MissingInputs(blobs=missing)
         return found
 
     def _field(self, name: str, value: Any) -> Any:
-        """Return a field of the state. A blob is open_parts once for many hops, most of which do not read it."""
+        """Return a field of the state. A blob is opened once for many hops, most of which do not read it."""
         if not is_blob(value):
             return open_parts(value, self.env.blob)
         known = self.refs.get(name)
@@ -115,7 +114,7 @@ class View(msgspec.Struct):
             return leaf(raw)
         known = self.memo.get(id(raw))
         if known is None:
-            # Keep the raw value next to the open_parts one, so that its id is not reused.
+            # Keep the raw value next to the opened one, so that its id is not reused.
             known = self.memo[id(raw)] = (raw, open_raw(raw, self.env.blob))
         return known[1]
 
@@ -147,7 +146,7 @@ class View(msgspec.Struct):
         return each.name if each is not None else ""
 
 
-def _shown(error: Failure | None) -> Any:
+def _error_fields(error: Failure | None) -> Any:
     if error is None:
         return None
     return {

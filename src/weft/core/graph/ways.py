@@ -1,7 +1,7 @@
-"""Facts about the routing of a graph that are the same in every run, worked out once. Pure.
+"""The parts of a graph's routing that are the same in every run, computed once. Pure.
 
-Most nodes have a single edge without a condition. Their tokens are routed by the tables here. Expressions are only
-evaluated if the result depends on the run.
+Most nodes have a single edge without a condition, so their tokens are routed by these tables. Expressions are evaluated
+only if the result depends on the run.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAN_OUT_MAX = 20_000
 
 
 class Straight:
-    """The only edge of a node, the same in every run. ``edge`` None: a token ends there."""
+    """The only edge of a node, the same in every run. If ``edge`` is None, a token ends there."""
 
     __slots__ = ("edge", "taken")
 
@@ -60,7 +60,7 @@ def _leads_to_task(graph: GraphModel, edge: Edge) -> bool:
 
 
 def _is_single(node: Node) -> bool:
-    """Tell whether a token that arrives at a node neither waits nor affects other edges."""
+    """Return whether a token that arrives at a node neither waits nor affects other edges."""
     return len(node.incoming) <= 1 and not node.waits
 
 
@@ -77,7 +77,7 @@ def _is_straight(node: Node, graph: GraphModel) -> bool:
 
 
 def _is_free(edge: Edge) -> bool:
-    """Tell whether an edge is taken in every run."""
+    """Return whether an edge is taken in every run."""
     return _keeps_scope(edge) and edge.when is None and edge.errors is None
 
 

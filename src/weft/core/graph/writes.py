@@ -1,4 +1,4 @@
-"""Check where a graph writes: is the field declared, and could two branches write it at once? Pure."""
+"""Check the writes of a graph: undeclared fields, and fields that two branches could write at once. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.core.graph.shape import Arc, Shape
 
 
 def check_writes(shape: Shape, scopes: Scopes, frames: Frames, problems: Problems) -> None:
-    """Report writes to undeclared fields of the state, and `state.x` if two branches could write it."""
+    """Report writes to undeclared fields of the state, and ``state.x`` if two branches could write it."""
     writers = _Writers(shape, scopes, problems)
     for index in range(1, len(shape.names)):
         node = shape.node(index)
@@ -67,14 +67,14 @@ class _Writers:
         """Return a node in another branch of the same frame that writes the field too."""
         written = self._branches.setdefault((arc.source, target.path[0]), [])
         for other, writer, path in written[:100]:
-            if other is not arc and _together(other, arc, self._shape) and _overlap(path.path, target.path):
+            if other is not arc and _taken_together(other, arc, self._shape) and _overlap(path.path, target.path):
                 return self._shape.names[writer]
         written.append((arc, node, target))
         return None
 
 
-def _together(a: Arc, b: Arc, shape: Shape) -> bool:
-    """Tell whether two edges of one node may be taken at once."""
+def _taken_together(a: Arc, b: Arc, shape: Shape) -> bool:
+    """Return whether two edges of one node may be taken at once."""
     fan_out = shape.node(a.source).fan_out if a.source else "tiers"
     if fan_out == "first_match" or a.kind != b.kind:
         return False

@@ -16,7 +16,7 @@ import msgspec
 from weft.core.events import NULL, Taken
 from weft.core.graph.model import GraphModel, Node
 from weft.core.graph.route import Route, route, route_failure
-from weft.core.graph.soundness.forgetting import item_counts
+from weft.core.graph.soundness.reduction import item_counts
 from weft.core.graph.tokens import GraphState, LoopRun, Seg, Token
 from weft.core.graph.view import View
 from weft.core.run.env import Env

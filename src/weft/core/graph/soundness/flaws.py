@@ -1,4 +1,4 @@
-"""The findings of the search in words, each with the shortest path that leads to it. Pure."""
+"""Flaws in a graph, as messages with the shortest path that leads to each. Pure."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Flaw(msgspec.Struct, frozen=True, omit_defaults=True):
     @property
     def way(self) -> str:
         """The moves on one line. For a long path only its beginning and end."""
-        return "; ".join(shortened(self.moves))
+        return "; ".join(shorten_moves(self.moves))
 
 
 class Verdict(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ class Verdict(msgspec.Struct, frozen=True):
         return found
 
 
-def shortened(moves: list[str]) -> list[str]:
+def shorten_moves(moves: list[str]) -> list[str]:
     """Return the moves, or for a long path its beginning and end."""
     if len(moves) <= MOVES_SHOWN_MAX:
         return moves

@@ -1,4 +1,4 @@
-"""The possible moves in a position, and their results: the real game with observers. Pure.
+"""Find the possible moves in a position and make them, in the real game with observers. Pure.
 
 One order of moves represents all orders, except in frames whose fan-in fires early. There every order in which the
 branches settle is tried. Other branches cannot observe what a branch does before it settles, so a branch that has begun
@@ -53,7 +53,7 @@ class PlayFacts:
     whole: bool = True
 
 
-class _Watched(Game):
+class _ObservedGame(Game):
     """The game, recording what happens in it."""
 
     def __init__(self, graph: GraphModel, state: GraphState) -> None:
@@ -96,7 +96,7 @@ class Play:
 
     def beginning(self) -> Position:
         position = Position(GraphState(uid="check", begun=True), {}, {}, Trail())
-        game = _Watched(self.graph, position.state)
+        game = _ObservedGame(self.graph, position.state)
         origin = Token(id="start", node=START, path=[])
         game.emit(origin, None, [Taken(name) for name in self.graph.start], NULL, skips=True)
         game.settle()
@@ -136,7 +136,7 @@ class Play:
         begun = position.focus.get(frame)
         return [
             (token, {frame: n, **inner})
-            for n in ([begun] if begun in branches else _unlike(position.state.frames[frame], branches))
+            for n in ([begun] if begun in branches else _distinct_branches(position.state.frames[frame], branches))
             for token, inner in self._turns(position, branches[n], place + 1)
         ]
 
@@ -179,7 +179,7 @@ class Play:
         return next(rounds, 1)
 
     def _may_fail(self, state: GraphState, token: Token, node: Node) -> bool:
-        """Tell whether an edge would handle a failure here, or a frame would continue without the branch.
+        """Return whether an edge would handle a failure here, or a frame would continue without the branch.
 
         The consequences do not depend on where in a branch the failure happens, so only its first node fails.
         """
@@ -206,10 +206,10 @@ class Play:
             return self._time_out(position, move.join)
         token = state.tokens[move.token]
         node = self.graph.nodes[token.node]
-        position.trail = position.trail.then(told(self.graph, token, move.outcome))
+        position.trail = position.trail.then(describe_move(self.graph, token, move.outcome))
         position.focus.update(move.focus)
         state.agenda.remove(token.id)
-        game = _Watched(self.graph, state)
+        game = _ObservedGame(self.graph, state)
         if move.outcome is not None:
             game.emit(token, node, move.outcome.taken, NULL, skips=move.outcome.skips)
             game.settle()
@@ -227,20 +227,20 @@ class Play:
         state = position.state
         node = state.frames[join[1:]].fan_in if join[0] == "f" else state.slots[join[1:]].node
         position.trail = position.trail.then(f"{node} times out")
-        game = _Watched(self.graph, state)
+        game = _ObservedGame(self.graph, state)
         game.time_out(join)
         game.settle()
         self._clean(position, game)
         return game.skips
 
-    def _clean(self, position: Position, game: _Watched) -> None:
+    def _clean(self, position: Position, game: _ObservedGame) -> None:
         """Remove what has no influence on the game, and record what was observed."""
         state = position.state
         state.agenda = [token_id for token_id in state.agenda if token_id in state.tokens]
         state.data, state.unarmed, state.newest = {}, [], {}
         self._note(position, game)
 
-    def _note(self, position: Position, game: _Watched) -> None:
+    def _note(self, position: Position, game: _ObservedGame) -> None:
         facts, trail = self.facts, position.trail
         for node_id, at, back in game.entered:
             facts.ran.add(node_id)
@@ -269,7 +269,7 @@ class Play:
 
 
 def _is_within(path: Path, at: At) -> bool:
-    """Tell whether a token on a path may still reach a scope: it is there, or in an earlier round of its loop."""
+    """Return whether a token on a path may still reach a scope: it is there, or in an earlier round of its loop."""
     if not at or at[-1].kind == "f":
         return tuple(path[: len(at)]) == at
     last = len(at) - 1
@@ -282,7 +282,7 @@ def _keep(facts: dict[str, Trail] | dict[int, Trail], name: str | int, trail: Tr
         facts[name] = trail  # type: ignore[index]
 
 
-def _unlike(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
+def _distinct_branches(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
     """Return the branches to begin with. Of those that one edge opened and that have not moved yet, one is enough."""
     found: list[int] = []
     seen: set[str] = set()
@@ -296,7 +296,7 @@ def _unlike(frame: Frame, branches: dict[int, list[Token]]) -> list[int]:
     return found
 
 
-def told(graph: GraphModel, token: Token, outcome: RouteChoice | None) -> str:
+def describe_move(graph: GraphModel, token: Token, outcome: RouteChoice | None) -> str:
     """Describe a move in words."""
     branch = innermost_branch(token.path)
     name = token.node if branch is None else f"{token.node}[{branch.n}]"

@@ -58,7 +58,7 @@ class Position:
         return _encode(self.state)
 
     def copied(self, frozen: bytes) -> Position:
-        """Return a copy of the position. ``frozen`` is the result of `frozen`."""
+        """Return a copy of the position. ``frozen`` is the result of ``frozen``."""
         return Position(_decoder.decode(frozen), dict(self.entered), dict(self.focus), self.trail)
 
     @property

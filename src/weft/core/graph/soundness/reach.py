@@ -1,4 +1,4 @@
-"""Which node can be reached from which, as bit sets in integers. Pure."""
+"""Compute which nodes can be reached from which, with integers as bit sets. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ class Reach:
         self._from: dict[str, int] = {}
 
     def leads(self, source: str, to: str) -> bool:
-        """Tell whether a token at one node may reach another along at least one edge."""
+        """Return whether a token at one node may reach another along at least one edge."""
         if not self._from:
-            self._work_out()
+            self._compute()
         return bool(self._from[source] & self._bit[to])
 
-    def _work_out(self) -> None:
+    def _compute(self) -> None:
         before: dict[str, list[str]] = {name: [] for name in self._graph.nodes}
         self._from = dict.fromkeys(self._graph.nodes, 0)
         for edge in self._graph.edges.values():

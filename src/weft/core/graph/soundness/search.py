@@ -1,4 +1,4 @@
-"""Examine every position that a graph can reach, nearest first, and report what is wrong. Pure.
+"""Examine every position that a graph can reach, nearest first, and collect the stuck ones. Pure.
 
 Positions with only one possible move are passed through without being stored. The search ends when there is nothing
 new, or when it has used up its budget.
@@ -9,11 +9,11 @@ from __future__ import annotations
 import heapq
 
 from weft.core.graph.model import GraphModel
+from weft.core.graph.soundness.flaw_search import find_flaws
 from weft.core.graph.soundness.flaws import Flaw, Verdict
-from weft.core.graph.soundness.forgetting import forgotten
-from weft.core.graph.soundness.judging import judge
 from weft.core.graph.soundness.play import Move, Play
 from weft.core.graph.soundness.position import Key, Position, key_of
+from weft.core.graph.soundness.reduction import reduce_graph
 
 WORK_MAX = 200_000
 """The budget of the search: one unit for each thing in each copied position, plus something for each move. It is used
@@ -33,7 +33,7 @@ def check_soundness(graph: GraphModel, *, work_max: int = WORK_MAX) -> Verdict:
     """Check whether a run of the graph can get stuck, and which parts of it are useless."""
     search = Search(graph, work_max)
     search.run()
-    flaws: list[Flaw] = judge(search.play, search.stuck, whole=search.whole)
+    flaws: list[Flaw] = find_flaws(search.play, search.stuck, whole=search.whole)
     if any(flaw.severity == "error" for flaw in flaws):
         return Verdict("unsound", flaws, search.positions)
     return Verdict("sound" if search.whole else "unknown", flaws, search.positions)
@@ -43,7 +43,7 @@ class Search:
     """A breadth-first search by number of moves. ``stuck``: positions in which tokens wait and nothing can move."""
 
     def __init__(self, graph: GraphModel, work_max: int) -> None:
-        self.play = Play(forgotten(graph))
+        self.play = Play(reduce_graph(graph))
         self.stuck: list[Position] = []
         self.positions = 0
         self._work_left = work_max
@@ -57,7 +57,7 @@ class Search:
         return self._work_left > 0 and self.play.facts.whole
 
     def run(self) -> None:
-        self._go_on(self.play.beginning())
+        self._continue(self.play.beginning())
         while self._queue and self._work_left > 0:
             length, _, key, position = heapq.heappop(self._queue)
             if self._nearest[key] < length:
@@ -72,9 +72,9 @@ class Search:
                     return
                 child = position.copied(frozen) if number < len(moves) else position
                 self._make(child, move)
-                self._go_on(child)
+                self._continue(child)
 
-    def _go_on(self, position: Position) -> None:
+    def _continue(self, position: Position) -> None:
         """Play a position forward to the next choice, and store that position."""
         while self._work_left > 0:
             self._work_left -= PLAYED + position.size // LOOK

@@ -1,4 +1,7 @@
-"""Names of edges, loops and scopes, made from what they connect so that they survive changes elsewhere. Pure."""
+"""Derive the names of edges, loops and scopes from what they connect, so that other changes do not affect them.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -32,8 +35,8 @@ def scope_name(parent: str, level: str) -> str:
     return derive("scope", parent, level)
 
 
-def find_names(shape: Shape, rings: list[Ring], scopes: Scopes) -> Names:
-    """Name everything: an edge by its ends and kind, a loop by its header, a scope by the path into it."""
+def derive_names(shape: Shape, rings: list[Ring], scopes: Scopes) -> Names:
+    """Name each edge by its ends and kind, each loop by its header, and each scope by the path into it."""
     counts: Counter[str] = Counter()
 
     def numbered(name: str) -> str:

@@ -1,12 +1,12 @@
-"""Checks before a run: fan-ins that need too many branches, unbound names, lost work. Pure."""
+"""Check a graph before any run: fan-ins that need too many branches, unbound names, lost work. Pure."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from weft.core.findings import Problems, did_you_mean
+from weft.core.graph.dominators import Flow
 from weft.core.graph.expressions import BOUND, Mention
-from weft.core.graph.flow import Flow
 from weft.core.graph.frames import Frames
 from weft.core.graph.model import START
 from weft.core.graph.scopes import Scopes
@@ -14,16 +14,16 @@ from weft.core.graph.shape import Arc, Shape
 from weft.core.plurals import pluralize
 
 
-def check_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: Problems) -> None:
-    """Refuse a fan-in that needs more branches than its fan-out can open."""
+def check_fan_in_needs(shape: Shape, frames: Frames, scopes: Scopes, problems: Problems) -> None:
+    """Report fan-ins that need more branches than their fan-outs can open."""
     for fan_in, opener in frames.opener.items():
         join = shape.node(fan_in).fan_in
         assert join is not None
         if join.need.kind != "count":
             continue
-        # Only branches that arrive count, and an opening edge need not lead here: a for_each may end elsewhere.
-        heard = {scopes.all[scope].edge for scope in scopes.delivers[fan_in]}
-        arcs = [arc for arc in shape.out[opener] if arc.ordinal in heard]
+        # Only branches that arrive here count. An opening edge may lead elsewhere.
+        arriving_edges = {scopes.all[scope].edge for scope in scopes.delivers[fan_in]}
+        arcs = [arc for arc in shape.out[opener] if arc.ordinal in arriving_edges]
         if any(arc.each is not None for arc in arcs):
             continue
         most = _most(arcs, shape.node(opener).fan_out if opener else "tiers")
@@ -50,7 +50,7 @@ def _most(arcs: list[Arc], fan_out: str) -> int:
 
 
 def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems: Problems) -> None:
-    """Refuse names that nothing binds, and `as` names outside their branches."""
+    """Report names that are not bound, and ``as`` names outside their branches."""
     binders: dict[str, str] = {}
     for arc in shape.arcs:
         if arc.each is not None and arc.route is not None:
@@ -60,13 +60,15 @@ def check_names(mentions: list[Mention], shape: Shape, scopes: Scopes, problems:
     for mention in mentions:
         if mention.node == START and {"nodes", "ctx"} & set(mention.names):
             message = "the output of a graph can use the input and the state, not the outputs of nodes."
-            problems.add("unknown_name", mention.at, message, "Save it where it is made: save: {state.x: ${output}}.")
-        strange = [name for name in mention.names if name not in BOUND]
-        if not strange:
+            problems.add(
+                "unknown_name", mention.at, message, "Save the output in its node: save: {state.x: ${output}}."
+            )
+        unbound = [name for name in mention.names if name not in BOUND]
+        if not unbound:
             continue
         if mention.node not in bound_at:
             bound_at[mention.node] = _bound(number[mention.node], shape, scopes)
-        for name in strange:
+        for name in unbound:
             if name in bound_at[mention.node]:
                 continue
             if name in binders:
@@ -99,18 +101,18 @@ def _declared(schema: dict[str, Any] | None) -> set[str] | None:
 
 
 def _state_fields(shape: Shape, scopes: Scopes) -> set[str]:
-    found = {"_last_error", *((shape.folded.state or {}).get("properties") or {})}
+    fields = {"_last_error", *((shape.folded.state or {}).get("properties") or {})}
     for index in range(1, len(shape.names)):
         node = shape.node(index)
         targets = [save.to for save in node.save]
         if node.fan_in is not None and node.fan_in.merge is not None:
             targets.append(node.fan_in.merge.into)
-        found |= {to.path[0] for to in targets if to.scope == "state" or not scopes.in_branch(index)}
-    return found
+        fields |= {to.path[0] for to in targets if to.scope == "state" or not scopes.in_branch(index)}
+    return fields
 
 
 def _bound(node: int, shape: Shape, scopes: Scopes) -> set[str]:
-    """Return the `as` names that a token at the node may use."""
+    """Return the ``as`` names that a token at the node may use."""
     found = set()
     for scope in scopes.works[node]:
         for level in scopes.levels(scope):
@@ -120,7 +122,7 @@ def _bound(node: int, shape: Shape, scopes: Scopes) -> set[str]:
     return found
 
 
-def warn_of_loss(shape: Shape, flow: Flow, frames: Frames, problems: Problems) -> None:
+def warn_of_lost_work(shape: Shape, flow: Flow, frames: Frames, problems: Problems) -> None:
     """Warn about nodes that never run and fan-outs whose outputs are lost."""
     for node in range(1, len(shape.names)):
         if not flow.reached(node):
@@ -132,5 +134,5 @@ def warn_of_loss(shape: Shape, flow: Flow, frames: Frames, problems: Problems) -
             problems.warn(
                 "open_fan_out",
                 arc.at,
-                f"no join closes the fan-out of {shape.names[arc.source]}: what its branches write is lost.",
+                f"no join closes the fan-out of {shape.names[arc.source]}: everything that its branches write is lost.",
             )

@@ -1,4 +1,4 @@
-"""Convert the analysed graph to the IR. Pure."""
+"""Assemble the compiled graph from the results of the analyses. Pure."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TypeVar
 import msgspec
 
 from weft.core.findings import At
+from weft.core.graph.derived_names import Names
+from weft.core.graph.dominators import Flow
 from weft.core.graph.expressions import DocumentReader
-from weft.core.graph.flow import Flow
 from weft.core.graph.folded import FoldedGraph, FoldedNode, Source
 from weft.core.graph.frames import Frames
 from weft.core.graph.loops import Loops, Ring
@@ -33,7 +34,6 @@ from weft.core.graph.model import (
     UndoRule,
     Work,
 )
-from weft.core.graph.names import Names
 from weft.core.graph.scopes import Scopes
 from weft.core.graph.shape import Arc, Shape
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Analysis:
-    """Everything known about a valid graph. `parts` are its nodes without their place in the graph."""
+    """Everything known about a valid graph. ``parts`` are its nodes without their place in the graph."""
 
     shape: Shape
     flow: Flow
@@ -80,7 +80,7 @@ class Analysis:
         )
 
     def _settled(self, target: Target, index: int) -> Target:
-        """Replace `here` by the state for a node outside every branch."""
+        """Replace ``here`` by the state for a node outside every branch."""
         return target if self.scopes.in_branch(index) else Target("state", target.path)
 
     def _fan_in(self, index: int) -> FanIn | None:

@@ -1,4 +1,4 @@
-"""A graph without data and with small numbers in place of large ones. Pure.
+"""Reduce a graph for the soundness check: no data, and small numbers in place of large ones. Pure.
 
 Saves, inputs and merges have no influence on where tokens go. If a hundred branches behave like two, two are opened.
 The number that must arrive shrinks accordingly, so that a fan-in that may fire early still may.
@@ -15,7 +15,7 @@ SHARE_MAX = 60.0
 """A percentage that needs two of three branches, so that one may be late."""
 
 
-def forgotten(graph: GraphModel) -> GraphModel:
+def reduce_graph(graph: GraphModel) -> GraphModel:
     """Return the reduced graph that the search plays."""
     needs = {node.id: _need(graph, node) for node in graph.nodes.values() if node.fan_in is not None}
     return msgspec.structs.replace(

@@ -1,6 +1,6 @@
 """Order, reachability and dominance in a graph without its back edges. Pure, near-linear.
 
-Only back edges may close cycles. Any other cycle is reported and cut, so that the rest can still be examined.
+Only back edges may close cycles. Any other cycle is reported and cut, so that the rest can still be checked.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ from weft.core.graph.shape import Arc, Shape, link
 
 
 class Flow:
-    """`order`: reachable nodes in topological order, ties by document order. `place`: its inverse (-1: unreachable)."""
+    """``order``: reachable nodes in topological order, ties by document order.
+
+    ``place``: its inverse (-1: unreachable).
+    """
 
     def __init__(self, shape: Shape) -> None:
         self.order = _topological(shape)
@@ -33,7 +36,7 @@ class Flow:
         return self._parent[node]
 
     def dominates(self, above: int, node: int) -> bool:
-        """Tell whether every path to `node` passes through `above`. A node dominates itself."""
+        """Return whether every path to ``node`` passes through ``above``. A node dominates itself."""
         return self._climb(node, self._depth[above]) == above
 
     def _hang(self, node: int, shape: Shape) -> None:
@@ -125,17 +128,17 @@ def _cut_from(root: int, shape: Shape, state: list[int], cut: set[int], problems
 
 def _note_cycle(arc: Arc, way: list[int], shape: Shape, problems: Problems) -> None:
     names = [shape.names[node] for node in (*way, arc.to)]
-    shown = " -> ".join(names if len(names) <= 8 else [*names[:4], "…", *names[-3:]])
+    cycle = " -> ".join(names if len(names) <= 8 else [*names[:4], "…", *names[-3:]])
     problems.add(
         "cycle_without_limit",
         arc.at,
-        f"{shown} is a cycle without a limit.",
+        f"{cycle} is a cycle without a limit.",
         f"Close it with repeat on {shape.names[arc.source]}: {{while: …, at_most: …, back_to: {shape.names[arc.to]}}}.",
     )
 
 
 def _reopen(shape: Shape) -> None:
-    """Make nodes that no edge leads to after a cut entries; otherwise a whole cycle would not be examined."""
+    """Make nodes without incoming edges after a cut entries, so that the nodes of a cycle are still checked."""
     link(shape)
     bare = [node for node in range(1, len(shape.names)) if not shape.into[node]]
     shape.arcs += [Arc(0, node, "main", shape.node(node).at) for node in bare]

@@ -1,4 +1,4 @@
-"""Turn the observations of the search into flaws. Pure."""
+"""Find the flaws in a graph from the observations of the search. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from weft.core.graph.soundness.reach import Reach, fed_joins
 FLAWS_MAX = 100
 
 
-def judge(play: Play, stuck: list[Position], *, whole: bool) -> list[Flaw]:
+def find_flaws(play: Play, stuck: list[Position], *, whole: bool) -> list[Flaw]:
     """Return all flaws, errors first, nearest first. What never happens is reported only if everything was examined."""
     graph, facts = play.graph, play.facts
     reach = Reach(graph)
-    found = [*_deadlocks(graph, stuck), *_crowds(graph, facts, reach)]
+    found = [*_deadlocks(graph, stuck), *_repeated_entries(graph, facts, reach)]
     if whole:
         found += [*_silent_nodes(graph, facts), *_closed_loops(graph, facts, stuck)]
         if not facts.completed and not any(flaw.severity == "error" for flaw in found):
@@ -29,7 +29,7 @@ def judge(play: Play, stuck: list[Position], *, whole: bool) -> list[Flaw]:
 
 
 def _deadlocks(graph: GraphModel, stuck: list[Position]) -> Iterator[Flaw]:
-    """Yield a flaw for each join that may wait for ever."""
+    """Yield a flaw for each join that may wait forever."""
     nearest: dict[str, Position] = {}
     for position in sorted(stuck, key=lambda each: each.trail.length):
         for token in position.state.tokens.values():
@@ -37,15 +37,15 @@ def _deadlocks(graph: GraphModel, stuck: list[Position]) -> Iterator[Flaw]:
     for name, position in nearest.items():
         node = graph.nodes[name]
         waits = _waiting(graph, node, position) if node.join == "edges" else "a token stays there and nothing can move."
-        yield Flaw("deadlock", name, f"{name} may wait for ever: {waits}", position.trail.moves(), _TOO_MUCH)
+        yield Flaw("deadlock", name, f"{name} may wait forever: {waits}", position.trail.moves(), _JOIN_EARLIER)
 
 
-_TOO_MUCH = "One edge delivers twice here. Join its tokens earlier (join: edges), or close the fan-out with a join."
+_JOIN_EARLIER = "One edge delivers twice here. Join its tokens earlier (join: edges), or close the fan-out with a join."
 
 
 def _waiting(graph: GraphModel, join: Node, position: Position) -> str:
-    came, lacks = _edges_at(graph, join, position)
-    return f"{_listed(came)} came, and nothing more will come from {_listed(lacks)}."
+    arrived, missing = _edges_at(graph, join, position)
+    return f"{_listed(arrived)} arrived, but nothing will arrive from {_listed(missing)}."
 
 
 def _edges_at(graph: GraphModel, join: Node, position: Position) -> tuple[list[str], list[str]]:
@@ -59,7 +59,7 @@ def _edges_at(graph: GraphModel, join: Node, position: Position) -> tuple[list[s
     return came, [graph.edges[o].source for o in join.incoming if not slot.items.get(o)]
 
 
-def _crowds(graph: GraphModel, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]:
+def _repeated_entries(graph: GraphModel, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]:
     """Yield a flaw for each node that several tokens enter in one scope."""
     for name, trail in facts.doubled.items():
         yield Flaw(
@@ -75,13 +75,13 @@ def _crowds(graph: GraphModel, facts: PlayFacts, reach: Reach) -> Iterator[Flaw]
         joins = fed_joins(graph, name, reach)
         if joins:
             message = f"{name} may run twice where {_listed(joins[:3])} waits for it once."
-            yield Flaw("entered_twice", name, message, trail.moves(), _TOGETHER)
+            yield Flaw("entered_twice", name, message, trail.moves(), _JOIN_TOKENS)
         else:
             message = f"{name} may run more than once: it runs once for each token that arrives."
             yield Flaw("entered_twice", name, message, trail.moves(), severity="warning")
 
 
-_TOGETHER = "Join the tokens: join: edges on this node, or a join that closes the fan-out."
+_JOIN_TOKENS = "Join the tokens: join: edges on this node, or a join that closes the fan-out."
 
 
 def _silent_nodes(graph: GraphModel, facts: PlayFacts) -> Iterator[Flaw]:
