@@ -68,9 +68,9 @@ if TYPE_CHECKING:
         WorkerLost,
     )
     from weft.observe.explanation import Explanation
-    from weft.steps.base import Task, task
     from weft.steps.node_types import NodeType, register_node_type
     from weft.steps.secrets import Secret
+    from weft.steps.task import Task, task
 
 __all__ = [
     "Again",
@@ -165,7 +165,7 @@ if not TYPE_CHECKING:
     # Loaded at first use: `import weft` and `weft --help` must not pay for an engine that they do not start.
     _HOMES = (
         "errors",
-        "steps.base",
+        "steps.task",
         "authoring.app",
         "authoring.client",
         "authoring.context",

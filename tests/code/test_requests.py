@@ -133,7 +133,7 @@ def test_a_request_that_nobody_answers_times_out_and_stands() -> None:
 
     async def scene() -> Any:
         run = await app.start(slow())
-        with pytest.raises(weft.TimedOut, match="the request stands"):
+        with pytest.raises(weft.TimedOut, match="the request stays open"):
             await run.request("add", 1, timeout="10s", key="k")
         return await run.request("add", 1, key="k")
 

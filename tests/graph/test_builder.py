@@ -206,7 +206,7 @@ def test_a_graph_from_a_file_is_looked_for_here_and_beside_the_program(tmp_path:
     assert Graph.of({"name": "other", "nodes": {"a": {"step": "s"}}}).name == "other"
     with pytest.raises(NotFound):
         Graph.of("nowhere.yaml")
-    with pytest.raises(UsageError, match="comes from a document"):
+    with pytest.raises(UsageError, match="was read from a document"):
         graph.node("b", "s")
 
 

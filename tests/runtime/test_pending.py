@@ -247,7 +247,7 @@ async def test_a_run_that_was_refused_at_its_start_can_only_be_started_anew(url:
             with pytest.raises(weft.RunFailed) as failed:
                 await run.result(timeout=20)
             assert "weft retry" not in str(failed.value)
-            assert "It never began, so it can only be started anew, under another id" in failed.value.hint
+            assert "It never began, so it cannot be retried. Start a new run with another id" in failed.value.hint
             for handle in (run, app.get("one")):
                 with pytest.raises(weft.Refused, match=r"^one never began") as refused:
                     await handle.retry()

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft.errors import UsageError
-from weft.steps.base import Task
+from weft.steps.task import Task
 from weft.testing import World
 
 

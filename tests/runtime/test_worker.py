@@ -248,11 +248,11 @@ def test_a_closed_worker_takes_nothing() -> None:
 
 
 def test_a_body_that_waits_for_a_run_holds_no_slot_meanwhile() -> None:
-    from weft.steps.base import away
+    from weft.steps.task import release_slot
 
     class Waiting(Body):
         async def perform(self, given: bytes, executor: Any) -> bytes:
-            with away():
+            with release_slot():
                 return await super().perform(given, executor)
 
     async def scene() -> None:

@@ -25,7 +25,7 @@ from weft.runtime.run.actor import Actor
 from weft.runtime.run.ports import RunPorts
 from weft.runtime.service import RunService
 from weft.runtime.worker.flight import Flight
-from weft.steps.base import Executor, StepBody
+from weft.steps.task import Executor, StepBody
 from weft.testing.clock import InlineExecutor, SimClock
 from weft.testing.loop import Process
 

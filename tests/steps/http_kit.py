@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 from aiohttp import web
 
 from weft.core.ids import Millis
-from weft.steps.base import CURRENT_TASK, Task
 from weft.steps.http.addresses import parse_allowed
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import HttpLimits, HttpRequest
+from weft.steps.task import CURRENT_TASK, Task
 
 T = TypeVar("T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

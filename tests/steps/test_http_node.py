@@ -13,10 +13,10 @@ from aiohttp import web
 from tests.steps.http_kit import FixedClock, answering, calling, go, saying, serving, speaking, task
 from weft.errors import BadDuration, BadValue, LimitExceeded, UsageError, WeftError
 from weft.graphs.work import HTTP
-from weft.steps.base import StepBody
 from weft.steps.http.failures import AnsweredLater, HttpFailed, HttpUnavailable
 from weft.steps.http.node import HttpNode, _HttpFields
 from weft.steps.http.webhooks import Receipt, Webhooks
+from weft.steps.task import StepBody
 from weft.tokens import sign_body
 
 KEPT: dict[str, bytes] = {}

@@ -10,13 +10,13 @@ from aiohttp import web
 
 from tests.steps.http_kit import FixedClock, answering, calling, go, serving, task
 from weft.errors import BadValue, NotAllowed, UsageError
-from weft.steps.base import StepBody
 from weft.steps.http.compensation import Compensation
 from weft.steps.http.failures import AnsweredLater, HttpFailed, HttpUnavailable, is_final
 from weft.steps.http.health import health
 from weft.steps.http.step import HttpCall, HttpStep
 from weft.steps.http.urls import fill_url, url_names
 from weft.steps.http.webhooks import Receipt, Webhooks
+from weft.steps.task import StepBody
 from weft.tokens import sign_body
 
 NOWHERE: Any = None

@@ -1,4 +1,4 @@
-"""The app: steps and workflows, the store that keeps their runs, and the host that runs them here."""
+"""The app: steps and workflows, the store of their runs, and the host that runs them in this process."""
 
 from __future__ import annotations
 
@@ -99,17 +99,17 @@ class App(Registrar):
 
     @url.setter
     def url(self, url: str) -> None:
-        """Keep runs elsewhere than the code says: the command line's ``--url``."""
+        """Use another store than the one in the code, as the option ``--url`` of the command line does."""
         self._url = url
 
     def blobs(self) -> Callable[[str], bytes | None] | None:
-        """Return a function that reads blobs from the store; None for one in memory, which is empty before it opens."""
+        """Return a function that reads blobs from the store; None for a store in memory, which has none yet."""
         return None if self.url.startswith("memory:") else self.blob_content
 
     def blob_content(self, reference: str) -> bytes | None:
         """Read the blob of a reference in a document (``cas://sha256:…``) from the store; None if it is not there.
 
-        Only documents with references cost this: the store is opened for it, on a thread of its own.
+        The store is opened in a separate thread for each read. This happens only for documents with references.
         """
 
         async def read() -> bytes | None:
@@ -125,10 +125,10 @@ class App(Registrar):
         with ThreadPoolExecutor(1) as pool:
             return pool.submit(asyncio.run, read()).result()
 
-    # --- the catalogue, as the engine sees it ---------------------------------------------------------------------
+    # --- the catalogue of the host --------------------------------------------------------------------------------
 
     def catalogue(self) -> AppCatalogue:
-        """Return what the host is given to run."""
+        """Return the catalogue that is passed to the host."""
         return self._catalogue(self.registered)
 
     def host_only(self, catalogue: Callable[[Registrations], AppCatalogue]) -> None:
@@ -138,7 +138,7 @@ class App(Registrar):
     # --- hosting --------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
-        """Host the engine here: it recovers, works, and drains at the end."""
+        """Host the engine in this process. It recovers runs, works on them, and is drained at the end."""
         self._hosted += 1
         if self._hosted > 1:
             return self
@@ -203,14 +203,14 @@ class App(Registrar):
         if failure is not None:
             raise WeftError(
                 f"The engine stopped: {type(failure).__name__}: {failure}.",
-                hint="Start this again: runs go on where they were. The log says what failed; please report it.",
+                hint="Start the program again; its runs continue. Please report the error that was logged.",
             ) from failure
         if self._signals.has_ended(error):
             raise SystemExit(TERMINATED)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Any = None) -> AsyncGenerator[None]:
-        """Host the engine as long as a web application runs: ``FastAPI(lifespan=app.lifespan)``."""
+        """Host the engine while a web application runs: ``FastAPI(lifespan=app.lifespan)``."""
         async with self:
             yield
 
@@ -232,7 +232,7 @@ class App(Registrar):
 
     @property
     def service(self) -> RunService:
-        """How this app reaches its runs. Raises NotRunning."""
+        """The run service of the host. Raises NotRunning."""
         if self._service is None:
             not_running()
         return self._service
@@ -269,10 +269,10 @@ class App(Registrar):
             notices.interrupted()
             raise
         except asyncio.CancelledError:
-            raise cancelled_by_others() from None
+            raise hosting_cancelled() from None
 
     async def _run(self, invocation: Invocation, run_id: str | None, notices: Notices) -> Any:
-        self._steps_held = True  # until it is said which run continues: steps may print, too
+        self._steps_held = True  # steps may print, so they wait until the notice about the run is printed
         async with self:
             service = self.service
             started = await self.launch(invocation, run_id)
@@ -391,7 +391,7 @@ class App(Registrar):
     @overload
     def get(self, id: str, workflow: str | None = None) -> Handle[Any]: ...
     def get(self, id: str, workflow: Any = None) -> Handle[Any]:
-        """Return the handle of a run. With ``workflow`` the result has its type."""
+        """Return the handle of a run. With ``workflow``, the result has the type that the workflow returns."""
         found = self.registered.runnable_named(workflow) if isinstance(workflow, str) else workflow
         return Handle(self.service, RunId(id), found.result if found is not None else Codec.of(Any))
 
@@ -424,7 +424,7 @@ def _configured_url() -> str | None:
     path = Path("pyproject.toml")
     if not path.is_file():
         return None
-    import tomllib  # noqa: PLC0415 - not for those whose folder has no project
+    import tomllib  # noqa: PLC0415 - not needed without a pyproject.toml
 
     try:
         section = tomllib.loads(path.read_text()).get("tool", {}).get("weft", {})
@@ -444,9 +444,9 @@ def _refuse_import_time(call: Any) -> None:
         )
 
 
-def cancelled_by_others() -> WeftError:
-    """Return the error for a host whose main task was cancelled by code in its process."""
+def hosting_cancelled() -> WeftError:
+    """Return the error for a host whose main task was cancelled by other code in the process."""
     return WeftError(
         "The task that hosts the engine was cancelled, so this host stopped.",
-        hint="Does a step cancel tasks that are not its own? Start this again: runs go on where they were.",
+        hint="Does a step cancel tasks that it did not create? Start the program again; its runs continue.",
     )

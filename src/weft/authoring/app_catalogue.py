@@ -1,4 +1,4 @@
-"""What a host is given to run: the programs, steps and definitions of an app, or a part of them."""
+"""The catalogues that an app passes to its host: its programs, steps and definitions, or a part of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_d
 
 
 class AppCatalogue:
-    """All that an app has registered, and the graphs that were learned from the store."""
+    """Everything that an app has registered, and the graphs that were read from the store."""
 
     def __init__(self, registered: Registrations) -> None:
         self._registered = registered
@@ -72,7 +72,7 @@ class AppCatalogue:
 
     def learn(self, definition: Definition) -> None:
         key = (definition.name, definition.version)
-        # A version is its content, so what the app has itself need not be read.
+        # A version is a hash of its content, so a graph that the app has registered need not be read.
         if definition.name != CATALOGUE and key not in self._programs and self._registered.known(*key) is None:
             self._programs[key] = GraphProgram(read_graph(definition).graph, definition.version, self)
 
@@ -91,7 +91,7 @@ class AppCatalogue:
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
         return self._registered.learn_steps(steps)
 
-    # --- what programs ask ----------------------------------------------------------------------------------------
+    # --- used by programs -----------------------------------------------------------------------------------------
 
     @property
     def revision(self) -> int:
@@ -123,7 +123,7 @@ class AppCatalogue:
 
 
 class QueueCatalogue(AppCatalogue):
-    """An app whose steps this host performs only from some queues; workers elsewhere perform the others."""
+    """The catalogue of a host that performs steps only from some queues. Workers elsewhere perform the others."""
 
     def __init__(self, registered: Registrations, queues: Sequence[str]) -> None:
         super().__init__(registered)
@@ -134,7 +134,7 @@ class QueueCatalogue(AppCatalogue):
 
 
 class WorkerCatalogue(AppCatalogue):
-    """The steps of an app from some queues, performed for runs that others host."""
+    """The catalogue of a worker: it performs steps from some queues, for runs that other processes host."""
 
     def __init__(self, registered: Registrations, queues: Sequence[str]) -> None:
         super().__init__(registered)

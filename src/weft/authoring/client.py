@@ -29,14 +29,15 @@ if TYPE_CHECKING:
 class Client:
     """A client that starts, finds and steers runs hosted elsewhere: ``async with weft.Client(url) as client``.
 
-    ``url`` is that of a store, or of a server (``http://…``); then ``key`` says who asks, or ``WEFT_API_KEY`` does.
+    ``url`` is the URL of a store or of a server (``http://…``). For a server, ``key`` or ``WEFT_API_KEY`` is the API
+    key.
     """
 
     def __init__(self, url: str, *, key: str | None = None) -> None:
         self.url = url
         self._is_server = url.startswith(("http://", "https://"))
         if key is not None and not self._is_server:
-            raise UsageError("A key is for a server, and this is the address of a store.", hint="Leave the key out.")
+            raise UsageError("A key is only for a server, but this is the URL of a store.", hint="Omit the key.")
         self._key = key
         self._service: RunService | None = None
         self._remote: Remote | None = None
@@ -82,7 +83,7 @@ class Client:
     ) -> Handle[Any]:
         """Start a run on any host that has this workflow. ``version`` may also be the tag of a graph.
 
-        Until then the run is ``pending``. An input that does not fit makes a run that failed.
+        The run is ``pending`` until a host begins it. If its input has the wrong type, the run fails.
         """
         order = StartOrder(
             workflow=workflow,
@@ -103,7 +104,7 @@ class Client:
 
         Raises:
             UnknownStep: a goal is not registered there.
-            BadPlan: no goals.
+            BadPlan: no goals are given.
         """
         if self._remote is not None:
             return await self._remote.plan(goals, given)
@@ -129,8 +130,8 @@ class Client:
     ) -> AsyncIterator[Handle[Any]]:
         """List runs, newest first."""
         if self._remote is not None:
-            wanted = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {})
-            async for handle in self._remote.list(wanted):
+            everything = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {})
+            async for handle in self._remote.list(everything):
                 yield handle
             return
         after: str | None = None

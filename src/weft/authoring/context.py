@@ -1,4 +1,4 @@
-"""What a workflow can do besides calling steps. Every method is awaited, and every wait survives a restart."""
+"""The context of a workflow: everything that it can do besides calling steps. Every wait survives a restart."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from weft.core.events import Effect, UndoPlan
 from weft.errors import BadValue, NoContext, UsageError
 from weft.runtime.run.driver import CodeScope, current_scope
 from weft.runtime.run.inline import InlineBody
-from weft.steps.base import chunk_of
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
+from weft.steps.task import chunk_of
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -57,11 +57,11 @@ _read_answer = msgspec.json.Decoder(_RecordedAnswer).decode
 
 
 class Context:
-    """What a workflow can do besides calling steps. One object serves all runs: it acts on the run that uses it."""
+    """What a workflow can do besides calling steps. One object serves all runs and acts on the run that uses it."""
 
     __slots__ = ()
 
-    # --- what is known --------------------------------------------------------------------------------------------
+    # --- the run --------------------------------------------------------------------------------------------------
 
     @property
     def run_id(self) -> str:
@@ -76,7 +76,7 @@ class Context:
 
     @property
     def evicted(self) -> bool:
-        """Whether the run is only leaving memory. What the code does then is ignored."""
+        """Whether the run is only being removed from memory. Everything that the code does then is ignored."""
         return _scope().driver.evicted
 
     # --- steps ----------------------------------------------------------------------------------------------------
@@ -116,7 +116,10 @@ class Context:
         effect: Effect = "idempotent",
         ephemeral: bool = False,
     ) -> Any:
-        """Run a function as a step. ``ephemeral``: it has no outside effect, so it may start before it is recorded."""
+        """Run a function as a step.
+
+        An ``ephemeral`` step has no effects outside the run, so it may start before it is recorded.
+        """
         scope = _scope()
         driver = scope.driver
         codec = _result_codec(fn)
@@ -134,7 +137,7 @@ class Context:
                 inline=True,
                 early=ephemeral,
             )
-            # The body is set before the ask: an ephemeral step begins while it is being recorded.
+            # The body is set first, because an ephemeral step begins while it is being recorded.
             driver.bodies[driver.machine.state.seq + 1] = InlineBody(fn, codec)
             entry = driver.ask(ask)
         elif entry.status == "open":
@@ -157,11 +160,11 @@ class Context:
     # --- time -----------------------------------------------------------------------------------------------------
 
     async def sleep(self, duration: Duration, *, name: str = "sleep") -> None:
-        """Sleep for a duration. A restart does not start it again."""
+        """Sleep for a duration. A restart does not begin the duration again."""
         await self._sleep(name, lambda now: now + duration_ms(duration))
 
     async def sleep_until(self, when: datetime, *, name: str = "sleep") -> None:
-        """Sleep until a time. Returns at once if it has passed."""
+        """Sleep until a time. Returns immediately if the time has passed."""
         if when.tzinfo is None:
             raise BadValue(
                 f"sleep_until({when.isoformat()}) has no time zone.",
@@ -225,14 +228,17 @@ class Context:
         return received.body if isinstance(received, Message) and not answer else received
 
     async def messages(self, *names: str, most: int = 1, timeout: Duration | None = None) -> list[Message[Any]]:
-        """Return 1 to ``most`` messages with these names (none given: any) in order of arrival, or [] on timeout."""
+        """Return 1 to ``most`` messages in order of arrival, or an empty list after the timeout.
+
+        With ``names``, only messages with one of these names are returned.
+        """
         if most < 1:
             raise BadValue(f"messages(most={most}) must be at least 1.", code="value.bad_policy")
         place = "+".join(check_name(name) for name in names) if names else "messages"
         return await messages.receive_several(_scope(), place, MessageWait(list(names), most, timeout, answer=True))
 
     async def send(self, run_id: str, name: str, body: Any = None) -> None:
-        """Send a message to another run, once. Raises NotFound, and RunFinished if that run is over."""
+        """Send a message to another run exactly once. Raises NotFound, or RunFinished if that run has ended."""
         program = _scope().driver.program
         sender = self.run_id
 
@@ -289,8 +295,9 @@ class Context:
     ) -> Answer[Any]:
         """Ask people and wait for their decision.
 
-        They see the title, what it is about and the form. Without an answer: ``on_timeout``, which may also be
-        ``{"escalate": who}``; every ``remind`` they are told again. ``four_eyes``: who started the run may not decide.
+        They see the title, what it is about, and the form. ``on_timeout`` says what happens without an answer; it may
+        also be ``{"escalate": who}``. ``remind`` is the interval of reminders. With ``four_eyes``, the person who
+        started the run may not decide.
         """
         asked = list(of)
         policy, escalate = read_on_timeout(on_timeout)
@@ -339,13 +346,13 @@ class Context:
         limit = duration_ms(timeout) if timeout is not None else 0
         if len(calls) == 1 and isinstance(calls[0], Mapping):
             return await control_flow.join(name, calls[0], limit)
-        found = await control_flow.join(name, {str(i): call for i, call in enumerate(calls)}, limit)
-        return tuple(found.values())
+        results = await control_flow.join(name, {str(i): call for i, call in enumerate(calls)}, limit)
+        return tuple(results.values())
 
     async def race(self, name: str, calls: Mapping[str, Call[T]], *, timeout: Duration | None = None) -> Winner[T]:
         """Run calls at the same time and return the first that succeeds.
 
-        The others are cancelled. Branches should not share variables: losers leave no trace.
+        The others are cancelled. Branches should not share variables, because replay runs only the winner's code.
         """
         return await control_flow.race(name, calls, duration_ms(timeout) if timeout is not None else 0)
 
@@ -362,7 +369,7 @@ class Context:
     async def loop(
         self, name: str, body: Callable[[S], typing.Awaitable[Turn[S, R]]], *, state: S, keep: int = 20
     ) -> R:
-        """Call ``body`` until it returns ``done``. Each state is recorded; old rounds leave the history."""
+        """Call ``body`` until it returns ``done``. Each state is recorded; older rounds are dropped from the state."""
         return await control_flow.loop(name, body, state, keep)  # type: ignore[no-any-return]
 
     # --- other runs -----------------------------------------------------------------------------------------------
@@ -426,7 +433,7 @@ class Context:
     async def achieve(
         self, *goals: str | Step[..., Any] | Runnable[Any], given: Mapping[str, Any] | None = None
     ) -> Facts:
-        """Reach goals from what is given, in a child run that plans which steps to take."""
+        """Achieve goals from the given facts, in a child run that plans its steps."""
         scope = _scope()
         invocation = scope.driver.program.achievement(goals, given or {})
         assert isinstance(invocation, Invocation)
@@ -440,7 +447,7 @@ class Context:
         return datetime.fromtimestamp(int(raw) / 1000, UTC)
 
     async def random(self) -> float:
-        """Return a random number from 0 up to 1, the same on every replay."""
+        """Return a random number of at least 0 and less than 1, the same on every replay."""
         raw = await self._value(
             "random", "random", lambda scope: b"%.17g" % (int(scope.driver.new_id()[-13:], 16) / 16**13)
         )
@@ -454,7 +461,7 @@ class Context:
     async def version(self, name: str, latest: int) -> int:
         """Return which version of a piece of code this run uses.
 
-        That is 1 if the run passed this place before the code had versions, else ``latest``.
+        The version is 1 if the run passed this place before the code had versions, and otherwise ``latest``.
         """
         if latest < 1:
             raise BadValue(f"version({name!r}, {latest}): versions begin at 1.", code="value.bad_policy")
@@ -464,9 +471,11 @@ class Context:
         return int(raw)
 
     async def removed(self, name: str, kind: str) -> None:
-        """Declare that older code had something with this name and kind here. What it recorded is skipped."""
+        """Declare that older code had an operation with this name and kind here. Its recorded result is skipped."""
         if kind not in KINDS:
-            raise BadValue(f"removed({name!r}, {kind!r}): nothing is of that kind.", hint=f"Kinds: {', '.join(KINDS)}.")
+            raise BadValue(
+                f"removed({name!r}, {kind!r}): there is no such kind.", hint=f"The kinds are {', '.join(KINDS)}."
+            )
         scope = _scope()
         scope.driver.recorded(scope, check_name(name), kind)
         await scope.driver.at_once(new=False)
@@ -478,8 +487,8 @@ class Context:
         n, entry = driver.find(scope, "set", "set")
         await driver.at_once(new=entry is None)
         if entry is None:
-            plain = values.decode(values.encode(attributes, what="the attributes have"))
-            driver.ask(c.SetAttributes(scope.prefix, "set", n, plain))
+            as_json = values.decode(values.encode(attributes, what="the attributes have"))
+            driver.ask(c.SetAttributes(scope.prefix, "set", n, as_json))
 
     async def emit(self, stream: str, chunk: Any) -> None:
         """Write to an output stream of the run. Streams are not part of the log, and replay does not write again."""
@@ -505,7 +514,7 @@ THE_CONTEXT = Context()
 
 
 def context() -> Context:
-    """Return the context of the current workflow. Raises NoContext outside of one."""
+    """Return the context of the current workflow. Raises NoContext outside a workflow."""
     if current_scope() is None:
         raise NoContext(
             "weft.context() outside a workflow.",
@@ -540,7 +549,7 @@ def _undo_plan(name: str, undo: Step[Any, Any] | Callable[..., Any] | None) -> U
     if not isinstance(undo, Step):
         raise UsageError(
             f"The undo of {name!r} must be a registered step.",
-            hint="Decorate it with @app.step: an undo may run in another process, long after this code is gone.",
+            hint="Decorate it with @app.step, because an undo may run in another process, long after this code ended.",
         )
     names = [parameter.name for parameter in undo.signature.parameters]
     if names not in ([], ["result"]):
@@ -549,6 +558,6 @@ def _undo_plan(name: str, undo: Step[Any, Any] | Callable[..., Any] | None) -> U
 
 
 def _invocation(scope: CodeScope, call: Any, given: Mapping[str, Any] | None) -> Invocation:
-    found = scope.driver.program.invocation(call, given)
-    assert isinstance(found, Invocation)
-    return found
+    invocation = scope.driver.program.invocation(call, given)
+    assert isinstance(invocation, Invocation)
+    return invocation

@@ -13,23 +13,23 @@ R = TypeVar("R")
 
 
 class Facts(Mapping[str, Any]):
-    """The result of a goal run: ``facts["total"]``, or ``facts.of(step)`` for what a goal step returned."""
+    """The result of a goal run: ``facts["total"]``, or ``facts.of(step)`` for the result of a goal step."""
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         self.result: dict[str, Any] = dict(body.get("result") or {})
-        """The outputs of the goals themselves."""
+        """The outputs of the goals."""
         self.skipped: list[str] = list(body.get("skipped") or [])
-        """Goals that a predicate or a gate has skipped: an answer too."""
+        """The goals that were skipped because of a predicate or a gate. This is not a failure."""
         self._facts: dict[str, Any] = dict(body.get("facts") or {})
         self.returned: dict[str, Any] = dict(body.get("of") or {})
-        """What each goal step returned, by the name of the step."""
+        """The result of each goal step, by the name of the step."""
 
     def of(self, step: Step[..., R]) -> R:
-        """Return what a goal step returned, typed. Raises UsageError if it is not one of the goals or was skipped."""
+        """Return the typed result of a goal step. Raises UsageError if it is not one of the goals or was skipped."""
         name = step.body.name
         if name not in self.returned:
             why = "was skipped" if name in self.skipped else "is not one of the goals"
-            raise UsageError(f"{name} {why}, so there is no result of it.", hint="Facts are there by name: facts[…].")
+            raise UsageError(f"{name} {why}, so it has no result.", hint="Read single facts with facts[name].")
         raw = values.encode(self.returned[name])
         result: R = step.signature.result.decode(raw, what=f"{name} returned")
         return result

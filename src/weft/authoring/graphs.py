@@ -1,7 +1,7 @@
-"""Graphs in Python: build one node by node, or take one from a file; both are the same document.
+"""Graphs in Python: built node by node, or read from a file. Both produce the same document.
 
-The methods of the builder only write the document. What is wrong with it is reported when the graph is registered or
-checked, all at once, as for a file.
+The methods of the builder only write the document. All its problems are reported at once when the graph is registered
+or checked, as for a file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from weft.graphs.load import DocumentContext, LoadedGraph
 
 Shape = Mapping[str, Any] | type
-"""The fields of an input, state or output: names with a type each, or a dataclass, TypedDict or model."""
+"""The fields of an input or a state: a mapping from names to types, or a dataclass, TypedDict or model."""
 
 Condition = str | bool | Mapping[str, Any]
 """CEL text, or a condition object as in a document."""
@@ -74,7 +74,7 @@ class Graph(Runnable[dict[str, Any]]):
         """Read a graph from a dict or a file. A file is looked for here, then next to the file ``beside``.
 
         Raises:
-            BadGraph: the document does not hold together; ``context["findings"]`` has all that is wrong with it.
+            BadGraph: the document is not valid; ``context["findings"]`` lists all problems.
             NotFound: there is no such file.
         """
         if isinstance(source, Graph):
@@ -86,12 +86,12 @@ class Graph(Runnable[dict[str, Any]]):
         return graph
 
     def load(self, context: DocumentContext | None = None) -> LoadedGraph:
-        """Compile the graph as it is now.
+        """Compile the current document.
 
         Raises:
-            BadGraph: it does not hold together; ``context["findings"]`` has all that is wrong with it.
+            BadGraph: the document is not valid; ``context["findings"]`` lists all problems.
         """
-        from weft.graphs.load import load_graph  # noqa: PLC0415 - only those who have graphs pay for their language
+        from weft.graphs.load import load_graph  # noqa: PLC0415 - slow to import, and only needed for graphs
 
         loaded = load_graph(self._file or self._document, context)
         if self._file is not None:
@@ -99,11 +99,11 @@ class Graph(Runnable[dict[str, Any]]):
         return loaded
 
     def check(self) -> list[Finding]:
-        """List what is wrong with the graph: what keeps it from compiling, or else what can go wrong in its runs.
+        """List the problems of the graph: those that keep it from compiling, or else those that its runs can have.
 
-        Every way that a run can take is looked at, as far as that is possible; errors show the shortest way to them.
+        As far as possible, every path of a run is searched. Each error shows the shortest path to it.
         """
-        # The search for flaws is a big import that most programs never need.
+        # Slow to import, and most programs never need it.
         from weft.graphs.check import check_document, check_loaded  # noqa: PLC0415
 
         if self._loaded is not None:
@@ -113,7 +113,7 @@ class Graph(Runnable[dict[str, Any]]):
     # --- running --------------------------------------------------------------------------------------------------
 
     def register(self, group: RunnableGroup, context: DocumentContext, gives: tuple[str, ...]) -> None:
-        """Pin the graph as it is now for runs. Raises BadGraph."""
+        """Compile the current document for runs. Later changes have no effect on them. Raises BadGraph."""
         self._loaded = self.load(context)
         self._version = graph_version(self._loaded.hash)
         self.gives = gives
@@ -121,7 +121,7 @@ class Graph(Runnable[dict[str, Any]]):
 
     @property
     def loaded(self) -> LoadedGraph:
-        """As it was registered. Raises UsageError."""
+        """The graph as it was registered. Raises UsageError if it is not registered."""
         if self._loaded is None:
             raise UsageError(f"The graph {self.name} is not registered.", hint="Write: leads = app.graph(g)")
         return self._loaded
@@ -138,15 +138,15 @@ class Graph(Runnable[dict[str, Any]]):
         return check_graph_input(self.loaded.graph, input)
 
     def refuse_unknown(self, group: KnownWork) -> None:
-        """Refuse steps and workflows that nobody here has, and arguments they do not take. Raises BadGraph.
+        """Refuse steps, workflows and arguments that are not registered here. Raises BadGraph.
 
-        What a node gives to a queue of its own may be known elsewhere.
+        A node with a queue is not checked, because the workers of that queue may know its step.
         """
         if self._performable == (id(self.loaded), id(group)):
-            return  # nothing that is registered is removed again
-        found = unknown_work(self.loaded.graph, group)
-        if found:
-            raise document_error(found, name=self.name)
+            return  # checked earlier, and registrations are never removed
+        findings = unknown_work(self.loaded.graph, group)
+        if findings:
+            raise document_error(findings, name=self.name)
         self._performable = (id(self.loaded), id(group))
 
     def to_dict(self) -> dict[str, Any]:
@@ -165,9 +165,9 @@ class Graph(Runnable[dict[str, Any]]):
         timeout: Duration | None = None,
         undo: Callable[..., Any] | str | None = None,
     ) -> GraphNode:
-        """Add a node that performs a step or workflow, with ``args`` or else with what arrives.
+        """Add a node that performs a step or workflow with ``args``, or else with the input that arrives at the node.
 
-        ``save`` writes parts of the output: ``{"state.total": "${output.total}"}``. A text as ``run`` names a step.
+        ``save`` writes parts of the output: ``{"state.total": "${output.total}"}``. A string as ``run`` names a step.
         """
         fields = _work(run)
         if args is not None:
@@ -175,7 +175,7 @@ class Graph(Runnable[dict[str, Any]]):
         if save is not None:
             fields["save"] = copy.deepcopy(dict(save))
         if timeout is not None:
-            fields["timeout"] = _written(timeout)
+            fields["timeout"] = _duration_field(timeout)
         if undo is not None:
             fields["undo"] = undo if isinstance(undo, str) else _name(undo)
         return self._add(name, fields)
@@ -191,14 +191,14 @@ class Graph(Runnable[dict[str, Any]]):
         timeout: Duration | None = None,
         on_timeout: Literal["fail", "proceed"] | None = None,
     ) -> GraphNode:
-        """Add a node where the branches of a fan-out meet: of the nearest one, or of the node ``of``.
+        """Add a node that joins the branches of a fan-out: the nearest one, or that of the node ``of``.
 
-        ``wait="edges"`` waits for all incoming ways instead. ``timeout`` is counted from the first arrival; then the
-        join fails or, with ``on_timeout="proceed"``, goes on with what is there.
+        ``wait="edges"`` waits for all incoming edges instead. ``timeout`` is counted from the first arrival. After the
+        timeout the join fails or, with ``on_timeout="proceed"``, continues with the branches that have arrived.
         """
-        fields: dict[str, Any] = {"join": _joining(wait, timeout, on_timeout)}
+        fields: dict[str, Any] = {"join": _join_field(wait, timeout, on_timeout)}
         if of is not None:
-            fields["of"] = self._own(of)
+            fields["of"] = self._name_of(of)
         if merge is not None:
             fields["merge"] = copy.deepcopy(dict(merge))
         return self._add(name, {**(_work(run) if run is not None else {}), **fields})
@@ -212,32 +212,34 @@ class Graph(Runnable[dict[str, Any]]):
         back_to: GraphNode | None = None,
         exhausted: GraphNode | None = None,
     ) -> None:
-        """Go back while the condition holds.
+        """Repeat a node, or the nodes from ``back_to`` to it, while the condition holds.
 
-        The node runs at most ``at_most`` times, and exactly that often if there is no condition. ``exhausted`` is the
-        node to go to when the condition still holds then; without it the node fails.
+        The node runs at most ``at_most`` times, and exactly that often if there is no condition. If the condition still
+        holds then, the run goes to the node ``exhausted``; without one, the node fails.
         """
         fields: dict[str, Any] = {"at_most": at_most}
         if while_ is not None:
             fields["while"] = copy.deepcopy(while_)
         if back_to is not None:
-            fields["back_to"] = self._own(back_to)
+            fields["back_to"] = self._name_of(back_to)
         if exhausted is not None:
-            fields["exhausted"] = self._own(exhausted)
-        mine = self._nodes[self._own(node)]
-        if "repeat" in mine:
-            raise _refused("graph.two_spellings", f"nodes.{node.name}.repeat", "a node closes one loop, not two.")
-        mine["repeat"] = fields
+            fields["exhausted"] = self._name_of(exhausted)
+        repeated = self._nodes[self._name_of(node)]
+        if "repeat" in repeated:
+            raise _bad_graph(
+                "graph.two_spellings", f"nodes.{node.name}.repeat", "a node can be repeated by one loop only."
+            )
+        repeated["repeat"] = fields
 
     def _add(self, name: str, fields: dict[str, Any]) -> GraphNode:
         if self._document.get("nodes") is not self._nodes:
-            raise UsageError(f"{self.name} comes from a document; nodes are added there.")
+            raise UsageError(f"The graph {self.name} was read from a document, so add the node to the document.")
         if name in self._nodes:
-            raise _refused("graph.duplicate_node", f"nodes.{name}", f'two nodes are called "{name}".')
+            raise _bad_graph("graph.duplicate_node", f"nodes.{name}", f'two nodes are called "{name}".')
         self._nodes[name] = fields
         return GraphNode(self, name)
 
-    def _own(self, node: GraphNode) -> str:
+    def _name_of(self, node: GraphNode) -> str:
         if node.graph is not self:
             raise UsageError(f"{node.name} is a node of {node.graph.name}, not of {self.name}.")
         return node.name
@@ -261,19 +263,20 @@ class GraphNode:
         as_: str | None = None,
         width: int | None = None,
     ) -> None:
-        """Add an edge to a node, or to several at once. Edges are tried in order of the calls; the first match wins.
+        """Add an edge to a node, or to several at once. Edges are tried in the order of the calls until one matches.
 
-        ``for_each="${input.domains}"`` makes a branch per item, called ``as_``; ``width`` of them work at once.
+        ``for_each="${input.domains}"`` starts a branch for each item, which is called ``as_``. At most ``width``
+        branches work at once.
         """
-        targets = [self.graph._own(node) for node in nodes]  # noqa: SLF001
-        said = {"when": copy.deepcopy(when), "for_each": for_each, "as": as_, "width": width}
+        targets = [self.graph._name_of(node) for node in nodes]  # noqa: SLF001
+        options = {"when": copy.deepcopy(when), "for_each": for_each, "as": as_, "width": width}
         entry: dict[str, Any] = {"to": targets[0] if len(targets) == 1 else targets}
-        entry |= {key: value for key, value in said.items() if value is not None}
+        entry |= {key: value for key, value in options.items() if value is not None}
         self._fields().setdefault("next", []).append(entry)
 
     def catch(self, node: GraphNode, *, error: str | type[BaseException] | None = None) -> None:
-        """Add an edge for when this node fails for good, with this kind of error or, without ``error``, with any."""
-        entry: dict[str, Any] = {"to": self.graph._own(node)}  # noqa: SLF001
+        """Add an edge that is taken when this node fails for good: with this kind of error, or with any error."""
+        entry: dict[str, Any] = {"to": self.graph._name_of(node)}  # noqa: SLF001
         if error is not None:
             entry["error"] = error if isinstance(error, str) else error.__name__
         self._fields().setdefault("catch", []).append(entry)
@@ -285,13 +288,13 @@ class GraphNode:
         return f"<node {self.name} of {self.graph!r}>"
 
 
-def _joining(wait: str | int, timeout: Duration | None, on_timeout: str | None) -> Any:
-    """Write a join as a document has it: one word where that is enough."""
+def _join_field(wait: str | int, timeout: Duration | None, on_timeout: str | None) -> Any:
+    """Return ``join`` as a document writes it: one word if that is enough, or else a mapping."""
     if timeout is None and on_timeout is None and not isinstance(wait, int):
         return wait
     fields: dict[str, Any] = {"at_least" if isinstance(wait, int) else "wait": wait}
     if timeout is not None:
-        fields["timeout"] = _written(timeout)
+        fields["timeout"] = _duration_field(timeout)
     if on_timeout is not None:
         fields["on_timeout"] = on_timeout
     return fields
@@ -306,13 +309,13 @@ def _work(run: Step[..., Any] | Workflow[..., Any] | Graph | str) -> dict[str, A
 def _name(run: object) -> str:
     name = getattr(run, "name", None)
     if isinstance(run, Step) and isinstance(name, str):
-        # Options may record it under another name; the registered one is its body's.
+        # ``Step.options`` may change the name of a step, but not that of its body, which is registered.
         return run.body.name
     raise UsageError(f"{run!r} is neither a step nor a workflow.", hint="Decorate it with @app.step first.")
 
 
 def _schema(shape: Shape, *, required: bool) -> dict[str, Any]:
-    """Return a shape as JSON Schema; what is written as in a document stays as it is."""
+    """Return a shape as JSON Schema. A mapping as in a document is returned unchanged."""
     if not isinstance(shape, Mapping):
         return _inlined(dict(Codec.of(shape).schema()))
     if all(isinstance(part, str | Mapping) for part in shape.values()):
@@ -323,7 +326,7 @@ def _schema(shape: Shape, *, required: bool) -> dict[str, Any]:
 
 def _field(part: Any) -> dict[str, Any]:
     if isinstance(part, str):
-        raise UsageError(f"{part!r} is a type in words, beside Python types.", hint="Use one or the other.")
+        raise UsageError(f"The type {part!r} is a string, but others are Python types.", hint="Use one kind for all.")
     return dict(Codec.of(part).schema())
 
 
@@ -334,12 +337,12 @@ def _inlined(schema: dict[str, Any]) -> dict[str, Any]:
     return {**defs[name], "$defs": defs} if name in defs else schema
 
 
-def _written(duration: Duration) -> str | float:
+def _duration_field(duration: Duration) -> str | float:
     return format_ms(duration_ms(duration)) if isinstance(duration, timedelta) else duration
 
 
 def here_or_beside(source: str | Path, beside: str | None) -> Path:
-    """Return the path of a file here, or else next to the program that asks for it."""
+    """Return the path of a file in the current folder or, if it is not there, next to the file ``beside``."""
     path = Path(source)
     if beside is not None and not path.is_absolute() and not path.exists():
         other = Path(beside).parent / path
@@ -348,5 +351,5 @@ def here_or_beside(source: str | Path, beside: str | None) -> Path:
     return path
 
 
-def _refused(code: str, path: str, message: str) -> WeftError:
+def _bad_graph(code: str, path: str, message: str) -> WeftError:
     return document_error([Finding(code, message, path)], name="the graph")

@@ -1,4 +1,4 @@
-"""Groups: steps and workflows without a store, which modules of a larger application collect and an app includes."""
+"""Groups: collections of steps and workflows without a store. The modules of a large application define them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ R = TypeVar("R")
 
 
 class Registrar:
-    """The decorators and methods that register: groups and apps have them in common."""
+    """The decorators and methods with which groups and apps register steps, workflows, graphs and goals."""
 
     def __init__(self, registered: Registrations) -> None:
         self.registered = registered
@@ -77,15 +77,19 @@ class Registrar:
     def graph(self, source: str | Path | Mapping[str, Any] | Graph, *, gives: str | Sequence[str] = ()) -> Graph:
         """Register a graph: a dict, a graph built in Python, or a file, here or next to the calling program.
 
-        ``gives`` names the fields of its output that goals may ask for. Raises BadGraph with all that is wrong.
+        ``gives`` names the fields of its output that are facts for goals. Raises BadGraph, which lists all problems.
         """
         return self.registered.add_graph(source, gives, sys._getframe(1).f_code.co_filename)  # noqa: SLF001
 
     def steps(self, source: str | Path | Mapping[str, Any]) -> list[str]:
         """Register the steps of a document (``weft: steps/1``): a dict, or a file, here or next to the calling program.
 
-        All of them or none. Their names come back; goals are planned with them. Raises BadStep with all that is wrong,
-        NameTaken, NotFound.
+        Either all of them are registered or none. Returns their names. Goals are planned with them.
+
+        Raises:
+            BadStep: the document is not valid; ``context["findings"]`` lists all problems.
+            NameTaken: a step with one of the names is registered with another definition.
+            NotFound: there is no such file.
         """
         return self.registered.add_document(source, sys._getframe(1).f_code.co_filename)  # noqa: SLF001
 
@@ -99,24 +103,24 @@ class Registrar:
         return self.registered.add_goal(name, goals)
 
     def plan(self, *goals: str | Step[..., Any] | Runnable[Any], given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
-        """Return the plan for these goals, from what is given: the same plan that a start would follow.
+        """Return the plan for these goals from the given facts. Starting the goals would make the same plan.
 
         Raises:
             UnknownStep: a goal is not registered.
-            BadPlan: no goals.
+            BadPlan: no goals are given.
         """
         return Plan(self.registered.make_plan(goal_names(goals), list(given)), self.registered)
 
 
 class Group(Registrar):
-    """A collection of steps and workflows that an app can include. ``prefix`` is put in front of their names."""
+    """A collection of steps and workflows that an app can include. ``prefix`` is prepended to their names."""
 
     def __init__(self, prefix: str = "") -> None:
         super().__init__(Registrations(prefix))
 
 
 class StepDecorator:
-    """The result of ``@app.step(...)``: registers the function that it is called with."""
+    """The decorator that ``app.step(...)`` returns. It registers the function that it decorates."""
 
     def __init__(self, registered: Registrations, policies: dict[str, Any]) -> None:
         self._registered = registered
@@ -131,7 +135,7 @@ class StepDecorator:
 
 
 class WorkflowDecorator:
-    """The result of ``@app.workflow(...)``: registers the function that it is called with."""
+    """The decorator that ``app.workflow(...)`` returns. It registers the function that it decorates."""
 
     def __init__(self, registered: Registrations, options: dict[str, Any]) -> None:
         self._registered = registered

@@ -1,4 +1,4 @@
-"""Handles of runs."""
+"""Handles, with which programs wait for runs, control them, and read them."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from weft.observe.explanation import Explanation
 from weft.runtime.requests import answer_of, send_request
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
-from weft.steps.base import away
 from weft.steps.codec import Codec
 from weft.steps.failures import told_hint
+from weft.steps.task import release_slot
 
 if TYPE_CHECKING:
     from weft.core.code.state import Entry
@@ -37,7 +37,10 @@ Status = str
 
 
 class Event(msgspec.Struct, frozen=True):
-    """One event of a run's log. ``part``: its place among several that one record stands for; 0: it is the only one."""
+    """One event of a run's log.
+
+    A record may stand for several events. ``part`` numbers them from 1; it is 0 if the event is the only one.
+    """
 
     seq: int
     at: datetime
@@ -47,7 +50,7 @@ class Event(msgspec.Struct, frozen=True):
 
 
 class Handle(Generic[R]):
-    """A run, seen from outside. What a method does is durable when it returns."""
+    """A handle of a run. When a method returns, its effect is durable."""
 
     def __init__(self, service: RunService, run_id: RunId, result: Codec[R]) -> None:
         self.id: str = run_id
@@ -61,10 +64,10 @@ class Handle(Generic[R]):
         """Wait for the end of the run and return its result. Raises RunFailed, RunCancelled, TimedOut."""
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:
-            with away():
+            with release_slot():
                 ending = await self._service.ending(RunId(self.id), timeout=seconds)
         except TimeoutError as error:
-            raise TimedOut(f"{self.id} did not end in time; it goes on.", code="wait.timed_out") from error
+            raise TimedOut(f"{self.id} did not end in time; it is still running.", code="wait.timed_out") from error
         return self.read(ending)
 
     def read(self, ending: Ending) -> R:
@@ -73,7 +76,7 @@ class Handle(Generic[R]):
             return self._result.decode(ending.output, what=f"{self.id} returned")
         if ending.failure is not None:
             raise RunFailed(
-                f"{self.id} failed: {_described(ending.failure)}",
+                f"{self.id} failed: {_describe(ending.failure)}",
                 run_id=self.id,
                 failure=ending.failure,
                 hint=_next_steps(self.id, ending.failure),
@@ -85,16 +88,16 @@ class Handle(Generic[R]):
         )
 
     async def status(self) -> Status:
-        """Return the status.
+        """Return the status of the run.
 
-        It is pending, running, paused, cancelling, rolling_back, held, completed, failed or cancelled.
+        This is pending, running, paused, cancelling, rolling_back, held, completed, failed or cancelled.
         """
         return (await self._service.row(RunId(self.id))).status
 
     async def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:
         """Send a message. The run receives it even if it does not wait for it yet.
 
-        The same key twice is one message.
+        Two messages with the same key count as one.
         """
         raw = await self._service.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
         message = c.DeliverMessage(self._service.ids.new(), name, msgspec.Raw(raw))
@@ -103,19 +106,21 @@ class Handle(Generic[R]):
     async def request(
         self, name: str, body: Any = None, *, timeout: Duration | None = None, key: str | None = None
     ) -> Any:
-        """Send a message and wait for the run's answer. A repeated key is the same request and gets the same answer.
+        """Send a message and wait for the run's answer. Two requests with the same key count as one.
 
-        Raises TimedOut (the request stands, and its key finds the answer later), RunFinished if the run ends without
-        an answer, BadValue if the message does not fit what the run waits for.
+        Raises:
+            TimedOut: there is no answer yet. Another request with the same key waits for it again.
+            RunFinished: the run ended without an answer.
+            BadValue: the message has the wrong type.
         """
         raw = await self._service.values.keep(values.encode(body, what=f'the message "{check_name(name)}" has'))
         request = await send_request(self._service, RunId(self.id), name, raw, key=key)
         seconds = duration_ms(timeout) / 1000 if timeout is not None else None
         try:
-            with away():
+            with release_slot():
                 answer = await answer_of(self._service, RunId(self.id), request, timeout=seconds)
         except TimeoutError as error:
-            raise unanswered(self.id, name) from error
+            raise request_timed_out(self.id, name) from error
         return values.decode(answer)
 
     async def decide(
@@ -129,7 +134,7 @@ class Handle(Generic[R]):
         digest: str = "",
         key: str | None = None,
     ) -> None:
-        """Answer an open question of the run. With ``digest``, only if the subject still has this digest."""
+        """Answer an open question of the run. With ``digest``, the answer counts only if the subject still has it."""
         values.encode([ask, by, reason, digest], what="the answer has")
         raw = values.seal(values.encode(form, what="the form has"))
         command = c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw), digest=digest)
@@ -138,8 +143,8 @@ class Handle(Generic[R]):
     async def cancel(self, reason: str = "", *, force: bool = False) -> None:
         """Ask the run to stop. Its code may clean up, then its completed steps are undone.
 
-        ``force``: end it without asking its code, which may have swallowed an earlier cancel. What it did is undone;
-        its child runs are asked.
+        ``force`` ends the run without giving its code a chance to clean up. Its completed steps are undone, and its
+        child runs are asked to stop.
         """
         values.encode(reason, what="the reason has")
         await self._service.tell(RunId(self.id), c.CancelRun(reason, force))
@@ -153,7 +158,7 @@ class Handle(Generic[R]):
         await self._service.tell(RunId(self.id), c.ResumeRun())
 
     async def retry(self, *, start: str = "") -> None:
-        """Retry a failed run. ``start`` repeats everything from that place on."""
+        """Retry a failed run. With ``start``, everything from that location on is repeated."""
         await self._service.tell(RunId(self.id), c.RetryRun(start))
 
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
@@ -170,15 +175,15 @@ class Handle(Generic[R]):
         return await explain(self._service, row)
 
 
-def unanswered(run_id: str, name: str) -> TimedOut:
-    """Return the error of a request that was not answered in time."""
-    return TimedOut(f'{run_id} did not answer "{name}" in time; the request stands.', code="wait.timed_out")
+def request_timed_out(run_id: str, name: str) -> TimedOut:
+    """Return the error for a request that was not answered in time."""
+    return TimedOut(f'{run_id} did not answer "{name}" in time; the request stays open.', code="wait.timed_out")
 
 
-def _described(failure: Failure) -> str:
+def _describe(failure: Failure) -> str:
     cause = f" The cause: {failure.cause.rstrip('. ')}." if failure.cause else ""
     if failure.code.startswith("step.") and failure.message:
-        return f"{failure.message}{cause}"  # the message names the step, its attempts and the place
+        return f"{failure.message}{cause}"  # the message names the step, its attempts and its location
     where = f" at {failure.where}" if failure.where else ""
     step = f" in {failure.step}" if failure.step and not failure.cause else ""
     what = f"{failure.type}: {failure.message.rstrip('. ')}" if failure.message else failure.type
@@ -189,9 +194,9 @@ def _next_steps(run_id: str, failure: Failure) -> str:
     hint = told_hint(failure)
     again = "" if "weft retry" in hint else f" Try again: weft retry {run_id}"
     if failure.attributes.get(UNDONE) == run_id:
-        again = " What it had done was undone, so it can only be started anew, under another id"
+        again = " Its steps were undone, so it cannot be retried. Start a new run with another id"
     if failure.attributes.get(NEVER_BEGAN) == run_id:
-        again = " It never began, so it can only be started anew, under another id"
+        again = " It never began, so it cannot be retried. Start a new run with another id"
     return f"{hint.rstrip('. ')}. What happened: weft show {run_id}.{again}".removeprefix(". ")
 
 
@@ -212,14 +217,16 @@ class ChildHandle(Handle[R]):
     @property
     def _service(self) -> RunService:  # type: ignore[override]
         raise UsageError(
-            f"Inside a workflow the handle of {self.id} can only wait and cancel.",
-            hint="What else there is to do with it belongs in a step: weft.Client(url).get(id).",
+            f"Inside a workflow, the handle of {self.id} can only wait and cancel.",
+            hint="For everything else, use weft.Client(url).get(id) in a step.",
         )
 
     async def result(self, *, timeout: Duration | None = None) -> R:
         """Wait for the end of the child and return its result. The wait survives a restart."""
         if timeout is not None:
-            raise UsageError("A spawned run has no timeout here.", hint="Write: await ctx.call(…, timeout=…)")
+            raise UsageError(
+                "The result of a spawned run cannot have a timeout.", hint="Write: await ctx.call(…, timeout=…)"
+            )
         async with self._lock:
             if not self._known:
                 await self._driver.outcome(self._entry)
@@ -229,7 +236,9 @@ class ChildHandle(Handle[R]):
         return self._driver.read(self._result, await self._driver.value(self._entry.output), self._entry)
 
     async def cancel(self, reason: str = "", *, force: bool = False) -> None:
-        """Tell the child to stop, without waiting for it."""
+        """Ask the child to stop, without waiting for its end."""
         if force:
-            raise UsageError("A run asks its children to stop.", hint=f"To force one: weft cancel {self.id} --force")
+            raise UsageError(
+                "A run cannot force its children to stop.", hint=f"To force it, run: weft cancel {self.id} --force"
+            )
         self._driver.outside.issue(CancelEntry(self._entry.id))

@@ -20,9 +20,9 @@ from weft.core.ids import RunId, tenant_prefix
 from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
 from weft.runtime.run.driver import CodeScope, current_scope
 from weft.runtime.service import RunService
-from weft.steps.base import task
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
+from weft.steps.task import task
 
 T = TypeVar("T", default=Any)
 MISSING: Any = object()

@@ -29,11 +29,11 @@ from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.orders import unknown_workflow
 from weft.runtime.service import RunService
-from weft.steps.base import StepBody
 from weft.steps.catalogued import names_of, why_planned
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
 from weft.steps.signature import Signature
+from weft.steps.task import StepBody
 
 if TYPE_CHECKING:
     from weft.goals import LoadedSteps
@@ -45,7 +45,7 @@ NOT_RUNNING_HINT = (
 )
 
 
-RENAME = "Rename one: names identify what runs belong to."
+RENAME = "Rename one of them: a run finds its workflow by name."
 
 
 class OwningApp(Protocol):
@@ -53,11 +53,11 @@ class OwningApp(Protocol):
 
     @property
     def service(self) -> RunService:
-        """The way to runs. Raises NotRunning."""
+        """The run service. Raises NotRunning."""
         ...
 
     def blobs(self) -> Callable[[str], bytes | None] | None:
-        """Return a function that reads the blobs a document refers to."""
+        """Return a function that reads the blobs that a document refers to."""
         ...
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
@@ -66,7 +66,7 @@ class OwningApp(Protocol):
 
 
 class Registrations:
-    """All that one group or app has registered. ``prefix`` is put in front of names."""
+    """Everything that one group or app has registered. ``prefix`` is prepended to names."""
 
     def __init__(self, prefix: str = "", app: OwningApp | None = None) -> None:
         self._prefix = prefix
@@ -76,15 +76,15 @@ class Registrations:
         """Changes whenever something about the steps changes."""
         self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
         self._newest: dict[str, Workflow[Any, Any]] = {}
-        """By name, in the version that was registered last."""
+        """The version of each workflow that was registered last."""
         self._programs: dict[tuple[str, str], WorkflowProgram] = {}
         self._graphs: dict[str, Graph] = {}
         self._goals: dict[str, Goal] = {}
         self.planner = Catalogue()
-        """The steps that take part in planning."""
+        """The steps that goals are planned with."""
         self._documents: list[LoadedSteps] = []
         self._adopted: dict[str, StepDef] = {}
-        """Of these, those that came out of the store."""
+        """The steps in ``planner`` that were read from the store."""
         self._parent: Registrations | None = None
 
     # --- registering ----------------------------------------------------------------------------------------------
@@ -107,14 +107,14 @@ class Registrations:
         labels: Mapping[str, str] | None = None,
     ) -> Step[Any, Any]:
         """Register a function as a step, with its policies. Raises NameTaken, UsageError, BadValue, BadStep."""
-        full = check_name(self._prefix + (name or _own_name(fn)))
+        full = check_name(self._prefix + (name or _function_name(fn)))
         self._refuse_taken(full, fn, "step")
         check_body(fn, raises=raises, run_in=run_in, width=width)
         signature = Signature.of(fn)
         policy = policy_of(retries=retries, timeout=timeout, effect=effect, queue=queue)
         body = PythonStep(full, fn, signature, raises=tuple(raises), run_in=run_in)
         planning = Planning(
-            gives if isinstance(gives, str) else tuple(gives), when, width, _cached(cache), labels or {}
+            gives if isinstance(gives, str) else tuple(gives), when, width, _cache_ms(cache), labels or {}
         )
         step: Step[Any, Any] = Step(self, body, signature, policy, tuple(raises), planning=planning)
         self._plan_with(step)
@@ -134,7 +134,7 @@ class Registrations:
         gives: str | Sequence[str] = (),
     ) -> Workflow[Any, Any]:
         """Register an async function as a workflow. Raises NotAsync, NameTaken."""
-        full = check_name(self._prefix + (name or _own_name(fn)))
+        full = check_name(self._prefix + (name or _function_name(fn)))
         if not inspect.iscoroutinefunction(fn):
             raise NotAsync(
                 f"Workflow {full} must be `async def`: its waits are awaited.",
@@ -164,7 +164,7 @@ class Registrations:
     def add_graph(
         self, source: str | Path | Mapping[str, Any] | Graph, gives: str | Sequence[str], beside: str
     ) -> Graph:
-        """Register a graph; a file is looked for here and next to ``beside``. Raises BadGraph, NameTaken."""
+        """Register a graph. A file is looked for here and next to ``beside``. Raises BadGraph, NameTaken."""
         graph = Graph.of(source, self._document_context(), beside=beside)
         graph.register(self, self._document_context(), (gives,) if isinstance(gives, str) else tuple(gives))
         check_name(graph.name)
@@ -173,13 +173,13 @@ class Registrations:
         return graph
 
     def _document_context(self) -> DocumentContext:
-        from weft.graphs.load import DocumentContext  # noqa: PLC0415 - only those who have graphs pay for their language
+        from weft.graphs.load import DocumentContext  # noqa: PLC0415 - slow to import, and only needed for graphs
 
         types = {name: found.schema() for name, found in node_types().items()}
         return DocumentContext(types=types, resolve=self.root().blobs())
 
     def blobs(self) -> Callable[[str], bytes | None] | None:
-        """Return a function that reads the blobs a document refers to; None: a group has no store."""
+        """Return a function that reads the blobs that a document refers to; None for a group, which has no store."""
         return self._app.blobs() if self._app is not None else None
 
     def _keep_graph(self, graph: Graph) -> None:
@@ -187,22 +187,22 @@ class Registrations:
         taken = graph.name in self._steps or graph.name in self._newest
         if taken or (known is not None and known is not graph and known.version != graph.version):
             other = "A step" if graph.name in self._steps else "Another workflow"
-            raise NameTaken(f'{other} is called "{graph.name}".', hint=RENAME)
+            raise NameTaken(f'{other} is already called "{graph.name}".', hint=RENAME)
         self._graphs[graph.name] = graph
         if self._parent is not None:
             self._parent._keep_graph(graph)  # noqa: SLF001
 
     def add_document(self, source: str | Path | Mapping[str, Any], beside: str) -> list[str]:
         """Register the steps of a document. Returns their names. Raises BadStep, NameTaken, NotFound."""
-        from weft.goals import load_steps  # noqa: PLC0415 - as with graphs
+        from weft.goals import load_steps  # noqa: PLC0415 - slow to import, and only needed for documents
 
-        found = source if isinstance(source, Mapping) else here_or_beside(source, beside)
-        loaded = load_steps(found, GOAL_LANGUAGES, self)
-        self._take_document(loaded)
+        document = source if isinstance(source, Mapping) else here_or_beside(source, beside)
+        loaded = load_steps(document, GOAL_LANGUAGES, self)
+        self._keep_document(loaded)
         return [step.id for step in loaded.steps]
 
-    def _take_document(self, loaded: LoadedSteps) -> None:
-        from weft.goals import admit  # noqa: PLC0415 - as with graphs
+    def _keep_document(self, loaded: LoadedSteps) -> None:
+        from weft.goals import admit  # noqa: PLC0415 - slow to import, and only needed for documents
 
         for step in loaded.steps:
             self._refuse_other_in_store(step)
@@ -211,7 +211,7 @@ class Registrations:
         self._documents.append(loaded)
         self.revision += 1
         if self._parent is not None:
-            self._parent._take_document(loaded)  # noqa: SLF001
+            self._parent._keep_document(loaded)  # noqa: SLF001
 
     def adopt_step(self, step: Step[Any, Any]) -> None:
         self._refuse_taken(step.name, step.fn, "step")
@@ -222,9 +222,9 @@ class Registrations:
             self._parent.adopt_step(step)
 
     def include(self, other: Registrations) -> None:
-        """Take over what another group has registered or will register. Raises NameTaken, UsageError."""
+        """Include everything that another group has registered or will register. Raises NameTaken, UsageError."""
         if other._parent is not None:
-            raise UsageError("This group is included already.", hint="A group belongs to one app.")
+            raise UsageError("This group is already included.", hint="A group can be included only once.")
         for step in other._steps.values():
             self.adopt_step(step)
         for workflow in other._workflows.values():
@@ -235,7 +235,7 @@ class Registrations:
             self._plan_with(graph)
             self._keep_graph(graph)
         for document in other._documents:
-            self._take_document(document)
+            self._keep_document(document)
         for goal in other._goals.values():
             self._keep_goal(goal)
         other._parent = self
@@ -247,7 +247,7 @@ class Registrations:
             found = [w for (n, v), w in self._workflows.items() if n == name and (kind == "step" or v == version)]
             other = found[0].fn if found else None
         if name in self._graphs:
-            raise NameTaken(f'A graph is called "{name}" too.', hint=RENAME)
+            raise NameTaken(f'A graph is already called "{name}".', hint=RENAME)
         if other is None or other is fn:
             return
         kinds = f"Two {kind}s are" if (step is not None) == (kind == "step") else "A step and a workflow are both"
@@ -270,46 +270,46 @@ class Registrations:
     def _keep_goal(self, goal: Goal) -> None:
         known = self._goals.get(goal.name)
         if goal.name in self.runnable_names() and (known is None or known.goals != goal.goals):
-            raise NameTaken(f'Another workflow is called "{goal.name}".', hint=RENAME)
+            raise NameTaken(f'Another workflow is already called "{goal.name}".', hint=RENAME)
         self._goals[goal.name] = goal
         if self._parent is not None:
             self._parent._keep_goal(goal)  # noqa: SLF001
 
     def make_plan(self, goals: Sequence[str], given: Iterable[str]) -> CorePlan:
-        """Return the plan for goals. Goals without ``gives`` take part because they are named."""
+        """Return the plan for goals. A goal may also be a step without ``gives``."""
         for name in goals:
             if name not in self.planner:
-                self._enter(name)
+                self._define_by_name(name)
         return make_plan(self.planner, goals, given)
 
     def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
-        """Return a run of goals without a name of their own."""
+        """Return the invocation for goals that are not registered under a name."""
         goal = Goal(self, GOAL, goal_names(goals))
         return Invocation(goal, goal.given(given))
 
-    def _enter(self, name: str) -> None:
-        """Let something take part in planning because it is named as a goal."""
-        found = self._steps.get(name) or self._graphs.get(name) or self._newest.get(name)
-        if found is not None:
-            self._define(found)
+    def _define_by_name(self, name: str) -> None:
+        """Add a step, graph or workflow to the planner because it is named as a goal."""
+        work = self._steps.get(name) or self._graphs.get(name) or self._newest.get(name)
+        if work is not None:
+            self._define(work)
 
-    def _plan_with(self, thing: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
-        if thing.gives:
-            self._define(thing)
+    def _plan_with(self, work: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
+        if work.gives:
+            self._define(work)
 
     def redefine(self, step: Step[Any, Any]) -> None:
-        """Take in that a step has got an undo."""
+        """Define a step again in the planner, because an undo was registered for it."""
         self.revision += 1
         if step.body.name in self.planner:
             self._define(step)
         if self._parent is not None:
             self._parent.redefine(step)
 
-    def _define(self, thing: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
-        if isinstance(thing, Step):
-            definition = step_definition(thing)
+    def _define(self, work: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
+        if isinstance(work, Step):
+            definition = step_definition(work)
         else:
-            definition = workflow_definition(thing) if isinstance(thing, Workflow) else graph_definition(thing)
+            definition = workflow_definition(work) if isinstance(work, Workflow) else graph_definition(work)
         self._refuse_other_in_store(definition)
         known = definition.id in self.planner
         decided = (self.planner.update if known else self.planner.register)(definition, GOAL_LANGUAGES)
@@ -317,29 +317,32 @@ class Registrations:
             self.planner.evolve(event)
 
     def _refuse_other_in_store(self, definition: StepDef) -> None:
-        """Refuse a step that the store has with another definition. If both are the same, it is the program's."""
+        """Refuse a step that the store has with another definition.
+
+        If both definitions are the same, the step no longer counts as one from the store.
+        """
         stored = self._adopted.get(definition.id)
         if stored is not None and stored != definition:
             raise NameTaken(
-                f"step {definition.id} is registered in the store with another definition.",
-                hint=f"Rename one, or: weft steps unregister {definition.id}",
+                f"The step {definition.id} is registered in the store with another definition.",
+                hint=f"Rename one, or run: weft steps unregister {definition.id}",
             )
         self._adopted.pop(definition.id, None)
 
     def planned(self) -> list[StepDef]:
-        """Return the steps that take part in planning."""
+        """Return the steps that goals are planned with."""
         return [entry.definition for entry in self.planner.entries.values()]
 
     def planned_step(self, name: str) -> StepDef | None:
-        """Return a step that takes part in planning."""
+        """Return a step that goals are planned with; None if there is no such step."""
         return self.planner.step(name) if name in self.planner else None
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
-        """Plan with the steps of a store too, and no longer with those that left it; what stands against some."""
+        """Replace the steps from the store that goals are planned with. Returns the errors of steps that do not fit."""
         self.revision += 1
         return merge(self.planner, steps, self._adopted)
 
-    # --- looking up (what the engine asks) ------------------------------------------------------------------------
+    # --- lookup ---------------------------------------------------------------------------------------------------
 
     def find_step(self, name: str) -> Step[Any, Any] | None:
         return self._steps.get(name)
@@ -367,13 +370,13 @@ class Registrations:
         return names_of(planned) if planned is not None else None
 
     def step_names(self) -> list[str]:
-        """Return the functions that are registered as steps."""
+        """Return the names of the functions that are registered as steps."""
         return list(self._steps)
 
     def callable_names(self) -> list[str]:
-        """Return what a node of a graph may name: functions, and requests and scripts of the catalogue."""
-        plain = [step.id for step in self.planned() if not isinstance(step.way, StepWay) and not why_planned(step)]
-        return [*self._steps, *plain]
+        """Return the steps that a graph's node may call: Python steps, and HTTP and script steps of the catalogue."""
+        catalogued = [step.id for step in self.planned() if not isinstance(step.way, StepWay) and not why_planned(step)]
+        return [*self._steps, *catalogued]
 
     def queue_names(self) -> list[str]:
         return sorted({"default", *(step.policy.queue for step in self._steps.values())})
@@ -382,7 +385,7 @@ class Registrations:
         return self._programs.get((workflow, version))
 
     def known(self, workflow: str, version: str) -> Runnable[Any] | None:
-        """Return what is registered under this name and version."""
+        """Return the workflow, graph or goal with this name and version; None if there is none."""
         graph = self._graphs.get(workflow) or self._goals.get(workflow)
         if graph is not None and graph.version == version:
             return graph
@@ -419,7 +422,7 @@ class Registrations:
         raise unknown_workflow(name, self.runnable_names())
 
     def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
-        """Return what is to be run: a call, or a workflow (or its name) with a mapping of arguments."""
+        """Return the invocation of a call, or of a workflow (or its name) with a mapping of arguments."""
         if inspect.iscoroutine(call):
             return _unpack_call(call)
         workflow = self.runnable_named(call) if isinstance(call, str) else call
@@ -431,34 +434,36 @@ class Registrations:
         return Invocation(workflow, workflow.given(given or {}))
 
     def root(self) -> Registrations:
-        """Return what the app has registered, if this is included in one."""
+        """Return the registrations of the app that includes this group, or else of the group itself."""
         return self._parent.root() if self._parent is not None else self
 
     @property
     def service(self) -> RunService:
-        """The way to runs. Raises NotRunning."""
+        """The run service of the app. Raises NotRunning."""
         if self._app is None:
-            raise NotRunning("This group is not included in an app, so it reaches no runs.", hint="app.include(group)")
+            raise NotRunning(
+                "This group is not included in an app, so it has no runs.", hint="Call app.include(group)."
+            )
         return self._app.service
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
-        """Start a run and return its result, as awaiting a workflow's call outside a workflow does."""
+        """Start a run and return its result. This is what awaiting a workflow outside a workflow does."""
         app = self.root()._app  # noqa: SLF001
         if app is None:
             raise NotRunning(
-                "This group is not included in an app, so its workflows cannot run.", hint="app.include(group)"
+                "This group is not included in an app, so its workflows cannot run.", hint="Call app.include(group)."
             )
         return await app.run_and_wait(invocation)
 
 
 def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
-    """Return the workflow and the arguments of a call that was not awaited, and close the call."""
+    """Close a call that was not awaited, and return its workflow and arguments."""
     frame = getattr(call, "cr_frame", None)
     if getattr(call, "cr_code", None) is not perform_workflow.__code__ or frame is None:
         call.close()
         raise UsageError(
             f"{getattr(call, '__qualname__', call)} is not a call of a workflow.",
-            hint="Only workflows are runs of their own; await a step inside one.",
+            hint="Only a workflow can be run. Await a step inside a workflow.",
         )
     invocation = frame.f_locals["invocation"]
     call.close()
@@ -467,18 +472,18 @@ def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
 
 
 def not_running() -> NoReturn:
-    """Refuse what needs an engine in this process."""
+    """Raise NotRunning, because this process does not host the engine."""
     raise NotRunning("The engine is not running here, so this run would never move.", hint=NOT_RUNNING_HINT)
 
 
-def _cached(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - ``cache=True`` is what users write
-    """Return how long a result is reused for equal inputs, in milliseconds; 0: for ever, None: not at all."""
+def _cache_ms(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - users write ``cache=True``
+    """Return for how many milliseconds a result is reused for equal inputs. 0 means forever, None means never."""
     if cache is None or cache is False:
         return None
     return 0 if cache is True else duration_ms(cache)
 
 
-def _own_name(fn: Callable[..., Any]) -> str:
+def _function_name(fn: Callable[..., Any]) -> str:
     return str(getattr(fn, "__name__", ""))
 
 

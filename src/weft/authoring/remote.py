@@ -1,8 +1,8 @@
 """Runs on a server (``weft serve``): the same handles and the same errors, over HTTP.
 
-Every request is safe to repeat: starts have an id, and commands a key. A request without an answer is repeated a few
-times; then it is ``Unavailable``, and whether it was carried out is unknown. Redirects are not followed, because they
-would forward the key.
+Every request is safe to repeat: starts have an id, and commands have a key. A request without an answer is repeated a
+few times. Then ``Unavailable`` is raised, and it is unknown whether the request was carried out. Redirects are not
+followed, because they would forward the API key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import msgspec
 
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
-from weft.authoring.handles import Event, Handle, unanswered
+from weft.authoring.handles import Event, Handle, request_timed_out
 from weft.authoring.policies import Duration
 from weft.core import values
 from weft.core.code.locations import check_name
@@ -50,8 +50,8 @@ from weft.server import views
 from weft.server.endpoints.goals import StepViews
 from weft.server.problems import ProblemDetails
 from weft.server.router import API
-from weft.steps.base import away
 from weft.steps.codec import Codec
+from weft.steps.task import release_slot
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -64,7 +64,7 @@ PAUSES_SECONDS = (0.1, 0.5, 2.0)
 PAGE = 500
 BLOCK_BYTES_MAX = 64 * 1024 * 1024
 
-_FAMILIES: dict[str, type[WeftError]] = {
+_BY_FAMILY: dict[str, type[WeftError]] = {
     "usage": UsageError,
     "request": UsageError,
     "value": BadValue,
@@ -77,7 +77,7 @@ _FAMILIES: dict[str, type[WeftError]] = {
     "store": StoreError,
     "limit": LimitExceeded,
 }
-_NARROWER: dict[str, type[WeftError]] = {
+_BY_CODE: dict[str, type[WeftError]] = {
     "ask.not_yours": NotAllowed,
     "ask.ambiguous": NotAllowed,
     "goal.no_goal": UsageError,
@@ -85,7 +85,7 @@ _NARROWER: dict[str, type[WeftError]] = {
 
 
 class _Result(msgspec.Struct):
-    """The end of a run with its output as it was sent, or that it has not ended."""
+    """The status of a run. If it has ended, also its output or failure."""
 
     status: str
     output: msgspec.Raw = msgspec.Raw(b"null")
@@ -94,7 +94,7 @@ class _Result(msgspec.Struct):
 
 
 class _RequestAnswer(msgspec.Struct):
-    """The answer to a request as it was sent, or that there is none yet."""
+    """The status of a request, and its answer if there is one."""
 
     id: str
     status: str
@@ -133,9 +133,9 @@ class Remote:
             "delay": order.delay_ms / 1000,
             "existing": order.existing,
         }
-        # Not repeated with existing="refuse": a second request would take the run of the first for another's.
+        # With existing="refuse", the request is not repeated: the repetition would be refused because of the first.
         pauses = PAUSES_SECONDS if order.existing == "attach" else ()
-        started = await self.tell("runs", body, views.StartedView, pauses=pauses)
+        started = await self.post("runs", body, views.StartedView, pauses=pauses)
         return self.get(started.id)
 
     def get(self, id: str) -> Handle[Any]:
@@ -143,17 +143,19 @@ class Remote:
 
     async def list(self, query: RunQuery) -> AsyncIterator[Handle[Any]]:
         """List runs, newest first."""
-        asked: list[tuple[str, str]] = [("limit", str(PAGE))]
+        parameters: list[tuple[str, str]] = [("limit", str(PAGE))]
         if query.workflow is not None:
-            asked.append(("workflow", query.workflow))
+            parameters.append(("workflow", query.workflow))
         if query.status is not None:
-            asked.append(("status", query.status))
+            parameters.append(("status", query.status))
         if query.since is not None:
-            asked.append(("since", datetime.fromtimestamp(query.since / 1000, UTC).isoformat()))
-        asked += [("where", f"{name}={msgspec.json.encode(value).decode()}") for name, value in query.where.items()]
+            parameters.append(("since", datetime.fromtimestamp(query.since / 1000, UTC).isoformat()))
+        parameters += [
+            ("where", f"{name}={msgspec.json.encode(value).decode()}") for name, value in query.where.items()
+        ]
         cursor: str | None = None
         while True:
-            page = await self.look("runs", views.Runs, [*asked, *([("cursor", cursor)] if cursor else [])])
+            page = await self.get_view("runs", views.Runs, [*parameters, *([("cursor", cursor)] if cursor else [])])
             for run in page.runs:
                 yield self.get(run.id)
             cursor = page.cursor
@@ -161,32 +163,32 @@ class Remote:
                 return
 
     async def plan(self, goals: tuple[str, ...], given: Mapping[str, Any] | Iterable[str]) -> Plan:
-        """Plan for goals with the steps of the server. It is asked first: it knows what may be a goal."""
+        """Plan for goals with the steps of the server. The server first checks whether it knows the goals."""
         names = list(given)
-        await self.tell("plan", {"goals": goals, "given": names}, msgspec.Raw)
-        found: dict[str, StepDef] = {}
+        await self.post("plan", {"goals": goals, "given": names}, msgspec.Raw)
+        steps: dict[str, StepDef] = {}
         cursor: str | None = None
         while True:
-            asked = [("limit", str(PAGE)), *([("cursor", cursor)] if cursor else [])]
-            page = await self.look("steps", StepViews, asked)
-            found |= {step.id: msgspec.convert(step.definition, StepDef) for step in page.steps}
+            parameters = [("limit", str(PAGE)), *([("cursor", cursor)] if cursor else [])]
+            page = await self.get_view("steps", StepViews, parameters)
+            steps |= {step.id: msgspec.convert(step.definition, StepDef) for step in page.steps}
             cursor = page.cursor
             if cursor is None:
                 break
         group = Group()
-        group.registered.learn_steps(found)
+        group.registered.learn_steps(steps)
         return group.plan(*goals, given=names)
 
     # --- requests -------------------------------------------------------------------------------------------------
 
-    async def look(self, path: str, of: type[T], query: Iterable[tuple[str, str]] = (), *, wait: float = 0.0) -> T:
-        """Ask for something. ``wait``: how long the answer may take on purpose."""
+    async def get_view(self, path: str, of: type[T], query: Iterable[tuple[str, str]] = (), *, wait: float = 0.0) -> T:
+        """Send a GET request. ``wait`` is how long the server itself waits before it answers."""
         return _read(await self._answer("GET", path, params=list(query), wait=wait), of)
 
-    async def tell(
+    async def post(
         self, path: str, body: Any, of: type[T], *, key: str | None = None, pauses: Sequence[float] = PAUSES_SECONDS
     ) -> T:
-        """Send a command. It is carried out once, however often the request has to be repeated."""
+        """Send a POST request. The command is carried out once, even if the request is repeated."""
         headers = {"content-type": "application/json", "idempotency-key": key or self.ids.new()}
         data = msgspec.json.encode(body)
         return _read(await self._answer("POST", path, pauses=pauses, data=data, headers=headers), of)
@@ -216,7 +218,7 @@ class Remote:
         timeout = aiohttp.ClientTimeout(total=ATTEMPT_SECONDS + wait, sock_connect=ATTEMPT_SECONDS)
         for pause in (*pauses, None):
             try:
-                with away():
+                with release_slot():
                     async with self._session.request(
                         method, url, timeout=timeout, allow_redirects=False, **options
                     ) as answer:
@@ -225,12 +227,12 @@ class Remote:
                             return raw
                         raise _error(answer.status, raw, self.url)
             except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
-                raise UsageError(f"{self.url} cannot be asked: {error}.") from error
+                raise UsageError(f"Cannot connect to {self.url}: {error}.", hint="Check the URL.") from error
             except (aiohttp.ClientError, TimeoutError) as error:
                 if isinstance(error, WeftError):
                     raise
                 if pause is None:
-                    raise lost(self.url, error) from error
+                    raise no_answer(self.url, error) from error
                 await asyncio.sleep(pause)
         raise AssertionError
 
@@ -245,7 +247,7 @@ class RemoteHandle(Handle[R]):
         self._path = f"runs/{quote(id, safe='')}"
 
     async def result(self, *, timeout: Duration | None = None) -> R:
-        """Wait for the end and return what the run returned. Raises RunFailed, RunCancelled, TimedOut."""
+        """Wait for the end of the run and return its result. Raises RunFailed, RunCancelled, TimedOut."""
         deadline = time.monotonic() + duration_ms(timeout) / 1000 if timeout is not None else None
         while True:
             left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, max(0.0, deadline - time.monotonic()))
@@ -253,33 +255,35 @@ class RemoteHandle(Handle[R]):
             if found.status in ("completed", "failed", "cancelled"):
                 return self.read(Ending(found.status, bytes(found.output), found.failure, found.reason or ""))
             if deadline is not None and time.monotonic() >= deadline:
-                raise TimedOut(f"{self.id} did not end in time; it goes on.", code="wait.timed_out")
+                raise TimedOut(f"{self.id} did not end in time; it is still running.", code="wait.timed_out")
 
     async def _ending(self, wait: float) -> _Result:
-        return await self._remote.look(f"{self._path}/result", _Result, [("wait", f"{wait:.3f}")], wait=wait)
+        return await self._remote.get_view(f"{self._path}/result", _Result, [("wait", f"{wait:.3f}")], wait=wait)
 
     async def status(self) -> str:
         return (await self._ending(0)).status
 
     async def send(self, name: str, body: Any = None, *, key: str | None = None) -> None:
-        """Deliver a message. The same key twice is one message."""
+        """Send a message. Two messages with the same key count as one."""
         raw = values.encode(body, what=f'the message "{check_name(name)}" has')
-        await self._tell("messages", {"name": name, "body": msgspec.Raw(raw)}, key)
+        await self._post("messages", {"name": name, "body": msgspec.Raw(raw)}, key)
 
     async def request(
         self, name: str, body: Any = None, *, timeout: Duration | None = None, key: str | None = None
     ) -> Any:
-        """Deliver a message and wait for the run's answer to it. The same key twice is one request, with one answer."""
+        """Send a message and wait for the run's answer. Two requests with the same key count as one."""
         raw = values.encode(body, what=f'the message "{check_name(name)}" has')
         deadline = time.monotonic() + duration_ms(timeout) / 1000 if timeout is not None else None
         sent = {"name": name, "body": msgspec.Raw(raw)}
         path = f"{self._path}/requests"
-        found = await self._remote.tell(path, sent, _RequestAnswer, key=key)
+        found = await self._remote.post(path, sent, _RequestAnswer, key=key)
         while found.status == "waiting":
             left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
             if left <= 0:
-                raise unanswered(self.id, name)
-            found = await self._remote.look(f"{path}/{found.id}", _RequestAnswer, [("wait", f"{left:.3f}")], wait=left)
+                raise request_timed_out(self.id, name)
+            found = await self._remote.get_view(
+                f"{path}/{found.id}", _RequestAnswer, [("wait", f"{left:.3f}")], wait=left
+            )
         return values.decode(bytes(found.answer))
 
     async def decide(
@@ -293,34 +297,34 @@ class RemoteHandle(Handle[R]):
         digest: str = "",
         key: str | None = None,
     ) -> None:
-        """Answer an open question of the run. The server knows who has a key, and then ``by`` is not for the caller."""
+        """Answer an open question of the run. With an API key, the key says who answers, and ``by`` is ignored."""
         raw = msgspec.Raw(values.encode(form, what="the form has"))
         decision = views.Decision(approved=approved, by=by, reason=reason, form=raw, digest=digest)
         place = quote(f"{self.id}:{ask}", safe="")
-        await self._remote.tell(f"approvals/{place}/decision", decision, msgspec.Raw, key=key)
+        await self._remote.post(f"approvals/{place}/decision", decision, msgspec.Raw, key=key)
 
     async def cancel(self, reason: str = "", *, force: bool = False) -> None:
-        await self._tell("cancel", views.Cancel(reason=reason, force=force))
+        await self._post("cancel", views.Cancel(reason=reason, force=force))
 
     async def pause(self) -> None:
-        await self._tell("pause", views.Nothing())
+        await self._post("pause", views.Nothing())
 
     async def resume(self) -> None:
-        await self._tell("resume", views.Nothing())
+        await self._post("resume", views.Nothing())
 
     async def retry(self, *, start: str = "") -> None:
-        await self._tell("retry", views.RetryFrom(place=start))
+        await self._post("retry", views.RetryFrom(place=start))
 
-    async def _tell(self, verb: str, body: Any, key: str | None = None) -> None:
-        await self._remote.tell(f"{self._path}/{verb}", body, msgspec.Raw, key=key)
+    async def _post(self, verb: str, body: Any, key: str | None = None) -> None:
+        await self._remote.post(f"{self._path}/{verb}", body, msgspec.Raw, key=key)
 
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
-        """Yield the log, oldest first; with ``follow`` also new events until the run ends."""
+        """Iterate over the log, oldest first. With ``follow``, also over new events until the run ends."""
         seq, losses = after, 0
         if not follow:
             while True:
                 query = [("after", str(seq)), ("limit", str(PAGE))]
-                page = await self._remote.look(f"{self._path}/events", views.Events, query)
+                page = await self._remote.get_view(f"{self._path}/events", views.Events, query)
                 for event in page.events:
                     yield _event(event)
                 if page.problem is not None:
@@ -340,19 +344,19 @@ class RemoteHandle(Handle[R]):
                     yield _event(event)
             except (aiohttp.ClientError, TimeoutError) as error:
                 if losses >= len(PAUSES_SECONDS):
-                    raise lost(self._remote.url, error) from error
+                    raise no_answer(self._remote.url, error) from error
             await asyncio.sleep(PAUSES_SECONDS[min(losses, len(PAUSES_SECONDS) - 1)])
             losses += 1
 
     async def explain(self) -> Explanation:
-        return await self._remote.look(f"{self._path}/explain", Explanation)
+        return await self._remote.get_view(f"{self._path}/explain", Explanation)
 
 
-def lost(url: str, error: Exception) -> Unavailable:
-    """Return the error of a request that was not answered."""
+def no_answer(url: str, error: Exception) -> Unavailable:
+    """Return the error for a request that was not answered."""
     return Unavailable(
         f"The server at {url} does not answer ({str(error) or type(error).__name__}).",
-        hint="Is `weft serve` running there? What was asked may have happened; asking again is safe.",
+        hint="Is `weft serve` running there? The request may have been carried out; it is safe to repeat it.",
     )
 
 
@@ -364,37 +368,37 @@ def _read(raw: bytes, of: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=of)
     except msgspec.DecodeError as error:
-        raise UsageError(f"The answer is not one of a Weft server: {error}.", hint="Is the address right?") from error
+        raise UsageError(f"The answer is not from a Weft server: {error}.", hint="Check the URL.") from error
 
 
 def _error(status: int, raw: bytes, url: str) -> WeftError:
-    """Return the exception that the server raised, as it would be raised here."""
+    """Return the exception for an error response of the server."""
     try:
-        told = msgspec.json.decode(raw, type=ProblemDetails)
+        problem = msgspec.json.decode(raw, type=ProblemDetails)
     except msgspec.DecodeError:
-        what = f"{url} answered {status}, and not as a Weft server does."
-        hint = "Is the address right, with the path that the API is mounted at?"
-        return Unavailable(what, hint=hint) if status >= 500 else UsageError(what, hint=hint)
-    context: dict[str, Any] = {"findings": told.findings} if told.findings else {}
-    return _class_of(told.code, status)(told.detail, hint=told.hint, code=told.code, **context)
+        message = f"{url} answered with status {status}, and the answer is not from a Weft server."
+        hint = "Check the URL. It includes the path at which the API is mounted."
+        return Unavailable(message, hint=hint) if status >= 500 else UsageError(message, hint=hint)
+    context: dict[str, Any] = {"findings": problem.findings} if problem.findings else {}
+    return _class_of(problem.code, status)(problem.detail, hint=problem.hint, code=problem.code, **context)
 
 
 def _class_of(code: str, status: int) -> type[WeftError]:
     family = code.partition(".")[0]
-    found = _NARROWER.get(code) or _plain_classes().get(code) or _FAMILIES.get(family)
-    if status == 404 and found in (Refused, None):
+    cls = _BY_CODE.get(code) or _message_only_classes().get(code) or _BY_FAMILY.get(family)
+    if status == 404 and cls in (Refused, None):
         return NotFound
-    return found or (Unavailable if status == 503 else WeftError)
+    return cls or (Unavailable if status == 503 else WeftError)
 
 
-def _plain_classes() -> dict[str, type[WeftError]]:
-    """Return exception classes by their code. Those that need more than a message do not come over the API."""
-    found: dict[str, type[WeftError]] = {}
-    waiting = [WeftError]
-    while waiting:
-        cls = waiting.pop()
-        waiting += cls.__subclasses__()
+def _message_only_classes() -> dict[str, type[WeftError]]:
+    """Return, by code, the exception classes that need only a message. The API sends no others."""
+    classes: dict[str, type[WeftError]] = {}
+    pending = [WeftError]
+    while pending:
+        cls = pending.pop()
+        pending += cls.__subclasses__()
         if cls.__init__ is WeftError.__init__:
-            found.setdefault(cls.__dict__.get("code", ""), cls)
-    found.pop("", None)
-    return found
+            classes.setdefault(cls.__dict__.get("code", ""), cls)
+    classes.pop("", None)
+    return classes

@@ -1,4 +1,4 @@
-"""Workflows of any style: a name, a version, an input and a result."""
+"""The base of workflows of any style: they have a name, a version, an input and a result."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class RunnableGroup(Protocol):
 
     @property
     def service(self) -> RunService:
-        """The way to runs. Raises NotRunning."""
+        """The run service. Raises NotRunning."""
         ...
 
     def root(self) -> RunnableGroup:
-        """Return the app, if the group is included in one."""
+        """Return the group of the app that includes this group, or else the group itself."""
         ...
 
     def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
-        """Return what is to be run: a call, or a workflow (or its name) with a mapping of arguments."""
+        """Return the invocation of a call, or of a workflow (or its name) with a mapping of arguments."""
         ...
 
     def achievement(self, goals: Sequence[Any], given: Mapping[str, Any]) -> Invocation:
-        """Return a run of goals without a name of their own."""
+        """Return the invocation for goals that are not registered under a name."""
         ...
 
     def make_plan(self, goals: Sequence[str], given: Iterable[str]) -> CorePlan:
@@ -40,7 +40,7 @@ class RunnableGroup(Protocol):
         ...
 
     def step_parameters(self, step: str) -> list[str] | None:
-        """Return the parameters of a step; None if it is not known."""
+        """Return the names of a step's parameters; None if there is no such step."""
         ...
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
@@ -57,8 +57,8 @@ class Runnable(Generic[R]):
 
     @property
     def version(self) -> str:
-        """The version that a run of it pins. Raises UsageError if it belongs to no app."""
-        raise AssertionError("each style has its own")
+        """The version that a new run uses. Raises UsageError if the workflow is not registered."""
+        raise AssertionError("subclasses override this")
 
     @property
     def timeout_ms(self) -> int:
@@ -66,20 +66,20 @@ class Runnable(Generic[R]):
 
     @property
     def result(self) -> Codec[R]:
-        """The codec of its result."""
-        raise AssertionError("each style has its own")
+        """The codec of the result."""
+        raise AssertionError("subclasses override this")
 
     def plan_for(self, given: bytes) -> Raw:
-        """Return the plan that a run follows, if one is made at its start."""
+        """Return the plan of a run, if its style plans at the start."""
         return ABSENT
 
     def given(self, input: Mapping[str, Any]) -> bytes:
         """Check an input and return it as JSON. Raises BadValue."""
-        raise AssertionError("each style has its own")
+        raise AssertionError("subclasses override this")
 
 
 class Invocation:
-    """A workflow with its input: the content of a call before it is awaited."""
+    """A workflow and its input: a call that is not awaited yet."""
 
     __slots__ = ("given", "workflow")
 
@@ -88,5 +88,5 @@ class Invocation:
         self.given = given
 
     def plan(self) -> Raw:
-        """Make the plan of a goal run; empty for other styles. Raises BadPlan, UnknownStep."""
+        """Return the plan of a goal run; absent for other styles. Raises BadPlan, UnknownStep."""
         return self.workflow.plan_for(self.given)

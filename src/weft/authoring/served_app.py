@@ -40,7 +40,7 @@ def _known(workflow: Runnable[Any]) -> HostedWorkflow:
 
 
 def _input(workflow: Runnable[Any]) -> Mapping[str, Any] | None:
-    """Return the JSON Schema of its input; None for goals, which take any facts."""
+    """Return the JSON Schema of a workflow's input; None for goals, which take any facts."""
     if isinstance(workflow, Graph):
         return workflow.loaded.graph.input
     if not isinstance(workflow, Workflow):

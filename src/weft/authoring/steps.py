@@ -1,4 +1,4 @@
-"""Steps: performed durably when they are awaited in a workflow, plain functions elsewhere."""
+"""Steps: recorded when they are awaited in a workflow, and plain functions elsewhere."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ class StepGroup(Protocol):
         ...
 
     def redefine(self, step: Step[Any, Any]) -> None:
-        """Take in that a step has got an undo."""
+        """Define a step again, because an undo was registered for it."""
         ...
 
 
 class Step(Generic[P, R]):
-    """A registered step. Calling it returns a call; awaiting the call performs the step."""
+    """A registered step. Calling it returns a coroutine, and awaiting the coroutine performs the step."""
 
     def __init__(
         self,
@@ -89,12 +89,12 @@ class Step(Generic[P, R]):
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
         given = self.signature.bind(args, kwargs, what=self.name)
         call = _perform(self, given)
-        call.__qualname__ = self.name  # type: ignore[attr-defined]  # Python names it in the warning about a forgotten await
+        call.__qualname__ = self.name  # type: ignore[attr-defined]  # shown in Python's warning about a missing await
         return call
 
     @property
     def gives(self) -> str | tuple[str, ...]:
-        """The facts of its result, for goals."""
+        """The facts that the step provides to goals."""
         return self.planning.gives
 
     def options(
@@ -122,18 +122,18 @@ class Step(Generic[P, R]):
     def undo(self, fn: Callable[Q, U]) -> Callable[Q, U]:
         """Register the function that undoes this step.
 
-        It takes any of the step's parameters and ``result``, by name.
+        Its parameters may be any of the step's parameters, by name, and ``result``.
         """
         if self.undo_plan is not None:
-            raise UsageError(f"{self.name} has an undo already ({self.undo_plan.step}).", code="usage.name_taken")
+            raise UsageError(f"{self.name} already has an undo ({self.undo_plan.step}).", code="usage.name_taken")
         undo: Step[Any, Any] = self._group.add_step(fn, name=None)
         known = {parameter.name for parameter in self.signature.parameters} | {"result"}
         takes = [parameter.name for parameter in undo.signature.parameters]
         unknown = [p.name for p in undo.signature.parameters if p.required and p.name not in known]
         if unknown:
             raise UsageError(
-                f"{undo.name} undoes {self.name} and asks for {', '.join(unknown)}, which {self.name} does not have.",
-                hint=f"It may take {', '.join(sorted(known))}.",
+                f"{undo.name}, the undo of {self.name}, needs {', '.join(unknown)}, which {self.name} does not have.",
+                hint=f"Its parameters may be {', '.join(sorted(known))}.",
             )
         self.undo_plan = UndoPlan(
             step=undo.name,
@@ -142,7 +142,7 @@ class Step(Generic[P, R]):
             defaults=msgspec.Raw(defaults) if (defaults := self.signature.defaults(None)) else ABSENT,
         )
         self._group.redefine(self)
-        return undo  # type: ignore[return-value]  # a Step is called like the function it was made from
+        return undo  # type: ignore[return-value]  # a Step is called like its function
 
     def __repr__(self) -> str:
         return f"<weft step {self.name}>"
@@ -187,10 +187,12 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
 
 
 async def _call_function(step: Step[Any, R], given: bytes) -> R:
-    """Call the plain function, as steps do outside a workflow. The log says so once per step."""
+    """Call the function of a step outside a workflow. This is logged once per step."""
     if not step._has_warned:  # noqa: SLF001
         step._has_warned = True  # noqa: SLF001
-        log.info("weft: %s is called outside a workflow: it runs as a plain function and is not recorded", step.name)
+        log.info(
+            "weft: %s was called outside a workflow, so it runs as a plain function and is not recorded", step.name
+        )
     value = step.fn(**step.signature.unpack(given, what=step.name))
     if inspect.isawaitable(value):
         value = await value

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from weft.authoring.app import App, cancelled_by_others
+from weft.authoring.app import App, hosting_cancelled
 from weft.authoring.app_catalogue import QueueCatalogue, WorkerCatalogue
 from weft.cli.app_file import load_app
 from weft.cli.messages import say
@@ -208,7 +208,7 @@ def _run(main: Any) -> None:
         try:
             runner.run(main)
         except asyncio.CancelledError:
-            raise cancelled_by_others() from None
+            raise hosting_cancelled() from None
 
 
 async def _refuse_open(url: str, host: str) -> None:

@@ -14,10 +14,10 @@ from weft.core.graph.node_start import HTTP, SCRIPT, TYPE
 from weft.ports.clock import Clock
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.programs import undone_step
-from weft.steps.base import StepBody
 from weft.steps.catalogued import CataloguedStep, why_planned
 from weft.steps.definition import DEFINED, DefinedStep
 from weft.steps.node_types import NodeTypeBody, node_types
+from weft.steps.task import StepBody
 
 if TYPE_CHECKING:
     from weft.steps.http.client import HttpClient

@@ -14,7 +14,7 @@ from weft.core.ids import Millis
 from weft.errors import WeftError
 from weft.ports.store import Definition
 from weft.runtime.programs import AnyProgram
-from weft.steps.base import StepBody
+from weft.steps.task import StepBody
 
 
 class Callee(msgspec.Struct, frozen=True):

@@ -23,7 +23,7 @@ from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
 from weft.runtime.worker.flight import Flight, Report
 from weft.runtime.worker.step_worker import StepWorker
-from weft.steps.base import StepBody
+from weft.steps.task import StepBody
 
 RETRY_MS = 100
 INLINE_RETRY_MS = 1000

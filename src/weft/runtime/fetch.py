@@ -13,7 +13,7 @@ from weft.runtime.language import LANGUAGE
 from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.values import ValueStore
-from weft.steps.base import Executor
+from weft.steps.task import Executor
 
 
 class Fetcher:

@@ -62,7 +62,7 @@ from weft.runtime.turns import NewChildren, Turns
 from weft.runtime.values import OpenedValues, ValueStore, blob_cache
 from weft.runtime.worker.flight import Flight, Report
 from weft.runtime.worker.step_worker import StepWorker
-from weft.steps.base import Executor, StepBody
+from weft.steps.task import Executor, StepBody
 
 log = logging.getLogger("weft")
 

@@ -23,8 +23,8 @@ from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.plan_health import PlanHealth, runs_others
 from weft.runtime.retries import RetryUntilAvailable
-from weft.steps.base import Executor
 from weft.steps.http.health import probe
+from weft.steps.task import Executor
 
 log = logging.getLogger("weft")
 

@@ -13,8 +13,8 @@ from typing import Any, TextIO
 import msgspec
 
 from weft.core.escapes import escape_controls, escape_line
-from weft.steps.base import CURRENT_TASK
 from weft.steps.secrets import strike, strike_json
+from weft.steps.task import CURRENT_TASK
 
 RUN_ID: ContextVar[str] = ContextVar("weft_run_id", default="")
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

@@ -12,7 +12,7 @@ import msgspec
 from weft.core.goal.definitions import HttpWay, Need, ScriptWay, StepDef
 from weft.core.values import encode
 from weft.errors import BadValue
-from weft.steps.base import Executor, StepBody
+from weft.steps.task import Executor, StepBody
 
 _arguments = msgspec.json.Decoder(dict[str, Any]).decode
 

@@ -13,8 +13,8 @@ import msgspec
 from weft.core.goal.definitions import StepDef
 from weft.errors import BadValue, UnknownStep
 from weft.scripts.failures import ScriptFailed
-from weft.steps.base import Executor, StepBody
 from weft.steps.http.failures import is_final
+from weft.steps.task import Executor, StepBody
 
 DEFINED = "weft.step"
 

@@ -16,9 +16,9 @@ import msgspec
 
 from weft.core.values import encode
 from weft.errors import Critical, LimitExceeded, NameTaken, UsageError, WeftError
-from weft.steps.base import Executor
 from weft.steps.codec import Codec
 from weft.steps.raised import call_in_thread
+from weft.steps.task import Executor
 
 GROUP = "weft.node_types"
 _known: dict[str, NodeType] = {}

@@ -11,12 +11,12 @@ from typing import Any, Literal
 import msgspec
 
 from weft.errors import BadValue, Critical, Failure, LimitExceeded, Rollback, UsageError
-from weft.steps.base import CURRENT_TASK, Executor, PerformedElsewhere, Task
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of_step
 from weft.steps.raised import call_in_thread
 from weft.steps.secrets import strike_json
 from weft.steps.signature import Signature
+from weft.steps.task import CURRENT_TASK, Executor, PerformedElsewhere, Task
 
 
 class PythonStep:

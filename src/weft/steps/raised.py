@@ -12,7 +12,7 @@ from functools import partial
 from typing import TypeVar
 
 from weft.ports.boundary import ProcessDied
-from weft.steps.base import Executor
+from weft.steps.task import Executor
 
 T = TypeVar("T")
 

@@ -10,7 +10,7 @@ from weft.core.goal.definitions import ScriptWay, StepDef, inner_name
 from weft.core.values import encode
 from weft.errors import UsageError
 from weft.scripts import compile_script
-from weft.steps.base import Executor
+from weft.steps.task import Executor
 
 
 class ScriptStep:

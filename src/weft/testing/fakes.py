@@ -17,8 +17,8 @@ from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, RunUid
 from weft.errors import UsageError
 from weft.runtime.worker.flight import Flight
-from weft.steps.base import Executor, StepBody
 from weft.steps.codec import Codec
+from weft.steps.task import Executor, StepBody
 
 
 class StepCall(msgspec.Struct, frozen=True, kw_only=True):

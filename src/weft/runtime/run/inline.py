@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.errors import BadValue, Critical, LimitExceeded, Rollback
-from weft.steps.base import Executor
 from weft.steps.codec import Codec
 from weft.steps.raised import call_in_thread
+from weft.steps.task import Executor
 
 
 class InlineStep:

@@ -10,10 +10,10 @@ from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.errors import Failure, OutcomeUnknown, StepTimedOut, UnknownStep
 from weft.runtime.worker.flight import Flight
-from weft.steps.base import PerformedElsewhere, StepBody
 from weft.steps.failures import failure_of_step, read_safely, text_of
 from weft.steps.http.failures import AnsweredLater
 from weft.steps.raised import BodyRaised, ends_host
+from weft.steps.task import PerformedElsewhere, StepBody
 
 _get_running = asyncio._get_running_loop  # noqa: SLF001 - used by asyncio itself
 

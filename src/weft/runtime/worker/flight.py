@@ -13,7 +13,7 @@ from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.ids import RunUid
 from weft.ports.store import TaskOffer
-from weft.steps.base import StepBody
+from weft.steps.task import StepBody
 
 Report = c.ReportTaskSucceeded | c.ReportTaskFailed | c.ReportWorkAccepted
 

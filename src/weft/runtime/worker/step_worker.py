@@ -28,7 +28,7 @@ from weft.runtime.streams import StreamWriter
 from weft.runtime.worker.arguments import arguments_of
 from weft.runtime.worker.failures import ends_attempt, report_failure, report_raised, unknown_step
 from weft.runtime.worker.flight import ConfirmsTasks, Flight, Report
-from weft.steps.base import CURRENT_TASK, Executor, StepBody, Task
+from weft.steps.task import CURRENT_TASK, Executor, StepBody, Task
 from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
@@ -273,7 +273,7 @@ class StepWorker:
                 run_id=flight.run_id,
                 step=effect.step,
                 number=effect.task,
-                away=self._lend_slot,
+                release_slot=self._lend_slot,
                 beat=partial(self._extend_timeout, flight),
                 emit=partial(self._emit, flight),
             )

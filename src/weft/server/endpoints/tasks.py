@@ -27,7 +27,7 @@ from weft.runtime.worker.flight import Report
 from weft.server import views
 from weft.server.leases import PREFIX, Ticket, claim_lost, read_ticket
 from weft.server.request import ApiCall
-from weft.steps.base import chunk_of
+from weft.steps.task import chunk_of
 
 POLL_SECONDS = 0.02
 POLL_SECONDS_PER_WAITER = 0.002

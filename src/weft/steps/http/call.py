@@ -6,8 +6,8 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from weft.errors import UsageError
-from weft.steps.base import CURRENT_TASK, Task
 from weft.steps.http.webhooks import Receipt, Webhooks
+from weft.steps.task import CURRENT_TASK, Task
 
 _SAFE = "/:~[]#@!$&'()*+,;="
 

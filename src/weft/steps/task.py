@@ -1,4 +1,4 @@
-"""The protocol of steps, with JSON in and JSON out, and the task that a step performs."""
+"""The task that a step performs, and the protocol of steps: JSON in, JSON out."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHUNK_BYTES_MAX = 64 * 1024
 class Task:
     """The task that a step is performing."""
 
-    __slots__ = ("_away", "_beat", "_emit", "attempt", "key", "number", "run_id", "step")
+    __slots__ = ("_beat", "_emit", "_release_slot", "attempt", "key", "number", "run_id", "step")
 
     def __init__(
         self,
@@ -31,19 +31,19 @@ class Task:
         step: str,
         number: int = 0,
         beat: Callable[[], bool] | None = None,
-        away: Callable[[], AbstractContextManager[None]] = nullcontext,
+        release_slot: Callable[[], AbstractContextManager[None]] = nullcontext,
         emit: Callable[[str, bytes], None] | None = None,
     ) -> None:
         self.key = key
-        """The same in every attempt and delivery of this call: send it as the idempotency key."""
+        """A key that is the same in every attempt and delivery of this call. Send it as the idempotency key."""
         self.attempt = attempt
-        """1, 2, 3 … counted over failures."""
+        """The number of the attempt: 1 for the first, and one more after each failure."""
         self.run_id = run_id
         self.step = step
         self.number = number
-        """The number of the task in the log of its run; 0: it is in no log."""
+        """The number of the task in the log of its run; 0 if the task is not in a log."""
         self._beat = beat
-        self._away = away
+        self._release_slot = release_slot
         self._emit = emit
 
     @property
@@ -54,24 +54,25 @@ class Task:
     def heartbeat(self) -> bool:
         """Report that the step is still working. The step's timeout starts again.
 
-        False: the result is no longer needed, so stop. This is how a step in a thread learns that it was cancelled.
+        Returns False if the result is no longer needed. A step in a thread learns in this way that it was cancelled,
+        and should stop.
         """
         if self._beat is None:
             raise UsageError(
                 f"{self.step} runs in another process, which cannot send heartbeats.",
-                hint="Leave run_in='process' out, or give the step a longer timeout.",
+                hint="Remove run_in='process', or give the step a longer timeout.",
             )
         return self._beat()
 
     def emit(self, stream: str, chunk: Any) -> None:
         """Write a chunk to an output stream of the run. The stream can be read while the step runs.
 
-        The chunk is stored before the step's result. A repeated attempt writes again, under its own number.
+        The chunk is stored before the step's result. Another attempt of the step writes its chunks again.
         """
         if self._emit is None:
             raise UsageError(
                 f"{self.step} runs in another process, which cannot emit output.",
-                hint="Leave run_in='process' out, or return the output as the result.",
+                hint="Remove run_in='process', or return the output as the result.",
             )
         self._emit(check_name(stream), chunk_of(stream, chunk))
 
@@ -90,21 +91,22 @@ def chunk_of(stream: str, chunk: Any) -> bytes:
     return raw
 
 
-def away() -> AbstractContextManager[None]:
-    """Free the slot of this step while the step waits for a run, which may need the slot."""
-    found = CURRENT_TASK.get(None)
-    return found._away() if found is not None else nullcontext()  # noqa: SLF001
+def release_slot() -> AbstractContextManager[None]:
+    """Release the worker slot of the current step while the step waits for a run, which may need the slot."""
+    current = CURRENT_TASK.get(None)
+    return current._release_slot() if current is not None else nullcontext()  # noqa: SLF001
 
 
 def task() -> Task:
-    """Return the current task. Only inside a step."""
-    found = CURRENT_TASK.get(None)
-    if found is None:
+    """Return the task of the current step. Raises NoContext outside a step."""
+    current = CURRENT_TASK.get(None)
+    if current is None:
         raise NoContext(
-            "weft.task() outside a step.",
-            hint="In a workflow use weft.context(). A step called outside a workflow is the plain function: no task.",
+            "weft.task() was called outside a step.",
+            hint="In a workflow use weft.context(). A step called outside a workflow is a plain function and has "
+            "no task.",
         )
-    return found
+    return current
 
 
 class Executor(Protocol):
@@ -120,7 +122,7 @@ class Executor(Protocol):
 
 
 class PerformedElsewhere(Exception):
-    """A body failed in another process. Carries the recorded failure instead of the exception."""
+    """Raised when a body failed in another process. It carries the recorded failure instead of the exception."""
 
     def __init__(self, failure: Failure, *, final: bool) -> None:
         super().__init__(failure.message)
@@ -134,9 +136,9 @@ class StepBody(Protocol):
     name: str
 
     async def perform(self, given: bytes, executor: Executor) -> bytes:
-        """Perform the step: arguments and result are JSON. Raises any exception of the body, or BadValue."""
+        """Perform the step. Arguments and result are JSON. Raises BadValue, and any exception of the body."""
         ...
 
     def is_final(self, error: BaseException) -> bool:
-        """Return whether a retry cannot help: for a declared error, or ``Critical``."""
+        """Return whether a retry cannot help, as for a declared error or ``Critical``."""
         ...
