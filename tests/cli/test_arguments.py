@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
-from weft.cli.arguments import given, pairs, unread
+from weft.cli.arguments import keep_text, pairs, read_arguments
 from weft.cli.questions import form_of
 from weft.errors import UsageError
 from weft.runtime.typed_words import parse_by_codec, parse_word, reader_for_schema, reader_for_signature
@@ -81,7 +81,7 @@ def test_what_is_typed_goes_over_what_the_file_says(tmp_path: Path) -> None:
 
     def order(order_id: str, n: int) -> None: ...
 
-    assert given(["n=4"], str(source), reader_for_signature(Signature.of(order))) == {"order_id": "o-1", "n": 4}
+    assert read_arguments(["n=4"], str(source), reader_for_signature(Signature.of(order))) == {"order_id": "o-1", "n": 4}
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_an_input_file_that_holds_no_arguments_is_refused(tmp_path: Path, conten
         source.write_text(content)
 
     with pytest.raises(UsageError, match=problem):
-        given([], str(source), unread)
+        read_arguments([], str(source), keep_text)
 
 
 FORM = {

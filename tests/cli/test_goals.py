@@ -161,9 +161,9 @@ def test_an_unknown_goal_is_named_with_the_nearest(steps: Weft) -> None:
 
 def test_without_an_app_it_is_said_that_its_steps_are_not_known(steps: Weft) -> None:
     for said in (steps("plan", "note").err, steps("plan", "send", "--given", "user").out, steps("steps").out):
-        assert "Steps of an app are known only with it: --app FILE" in said
+        assert "To include the steps of an app, add --app FILE" in said
     for words in (("plan", "note", "--given", "user"), ("steps",)):
-        assert "known only with it" not in steps(*words, "--app", "goals.py").out
+        assert "To include the steps" not in steps(*words, "--app", "goals.py").out
 
 
 def test_steps_of_the_store_run_with_those_of_the_app(steps: Weft) -> None:

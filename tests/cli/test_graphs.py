@@ -114,7 +114,7 @@ def test_dead_letters_are_listed_put_away_and_tried_again(sorting: Weft) -> None
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (["dlq", "requeue"], "say which letter"),
+        (["dlq", "requeue"], "name a dead letter"),
         (["dlq", "burn", "x:y"], "none of list, requeue, discard"),
         (["dlq", "requeue", "bad"], "RUN:TOKEN"),
         (["dlq", "requeue", "bad:nonsense"], "no dead letter"),

@@ -43,14 +43,14 @@ def test_two_names_of_one_app_are_one_app(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "problem"),
     [
-        ("x = 1\n", "There is no weft.App in odd.py. It needs a line such as: app = weft.App()"),
+        ("x = 1\n", "There is no weft.App in odd.py. Add a line such as: app = weft.App()"),
         ("import nowhere\n", "odd.py cannot be imported: ModuleNotFoundError: No module named 'nowhere' (odd.py:1)."),
         (
             "def f():\n    return 1 / 0\n\nf()\n",
             "odd.py cannot be imported: ZeroDivisionError: division by zero (odd.py:2).",
         ),
         ("a =\n", "odd.py cannot be imported: SyntaxError: invalid syntax (odd.py:1)."),
-        ("import sys\nsys.exit(3)\n", "odd.py ends the program while it is imported."),
+        ("import sys\nsys.exit(3)\n", "odd.py exits while it is imported."),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_with_its_line(folder: Path, source: str, problem: str) -> None:

@@ -80,11 +80,11 @@ def test_a_list_goes_on_where_its_page_ended(over: Weft) -> None:
     ("words", "problem"),
     [
         (["--status", "broken"], "'broken' is not a status."),
-        (["--since", "yesterday"], "neither a length of time nor a date"),
+        (["--since", "yesterday"], "neither a duration nor a date"),
         (["--where", "n"], "is not KEY=VALUE"),
         (["--cursor", "x"], "is not a cursor"),
         (["--limit", "5000"], "at most 1,000"),
-        (["--url", "memory://"], "cannot be read from here"),
+        (["--url", "memory://"], "this command cannot read it"),
         (["--url", "mysql://x/y"], "is not the URL of a store"),
         (["--url", "weft.db"], "is not the URL of a store"),
     ],

@@ -104,7 +104,7 @@ def test_limits_of_a_queue_are_set_shown_and_taken_away(weft: Weft, url: str) ->
     weft("queue", "mail", "--concurrency", "none", "--url", url)
     weft("queue", "mail", "--rate", "none", "--priority", "0", "--url", url)
     assert weft("queue", "--url", url, "--json").json()["queues"] == []  # type: ignore[index]
-    assert "none has limits" in weft("queue", "--url", url).out
+    assert "No queue has waiting tasks or limits" in weft("queue", "--url", url).out
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_limits_of_a_queue_are_set_shown_and_taken_away(weft: Weft, url: str) ->
         (["queue", "mail", "--rate", "0/s"], "--rate 10/s"),
         (["queue", "mail", "--concurrency", "many"], "--concurrency none"),
         (["queue", "mail", "--priority", "high"], "higher comes first"),
-        (["queue", "--concurrency", "3"], "say which queue"),
+        (["queue", "--concurrency", "3"], "name a queue"),
     ],
 )
 def test_what_is_no_limit_is_refused(weft: Weft, words: list[str], says: str) -> None:

@@ -67,7 +67,7 @@ async def hint_of(workflow: object) -> tuple[str, str]:
 
 def test_work_that_was_undone_is_not_told_to_be_tried_again() -> None:
     said, refused = asyncio.run(hint_of(undone))
-    assert said == "What it had done was undone. Start a new run under another id: weft start undone --input FILE"
+    assert said == "Its steps were undone. Start a new run with another id: weft start undone --input FILE"
     assert "weft start undone" in refused
 
 

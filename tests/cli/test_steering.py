@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Weft
 from tests.cli.shop import APP
 
-NOBODY = "weft: no process hosts it now; the next one that does will act on it.\n"
+NOBODY = "weft: no process hosts the run now; the next host will act on this.\n"
 
 
 def document(weft: Weft, *words: str) -> Any:
@@ -133,7 +133,7 @@ def test_a_run_that_is_cancelling_for_long_names_force_and_force_ends_it(
     monkeypatch.setattr("weft.observe.sentences.CANCELLING_MS_MAX", 0)
     assert "weft cancel s-1 --force" in waiting("cancel", "s-1").err
     assert "weft cancel s-1 --force" in waiting("explain", "s-1").out
-    assert waiting("cancel", "s-1", "--force").out == "s-1 will be ended without asking its code\n"
+    assert waiting("cancel", "s-1", "--force").out == "s-1 will be ended without running its code\n"
     host()
     assert document(waiting, "show", "s-1")["status"] == "cancelled"
 

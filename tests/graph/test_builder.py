@@ -161,7 +161,7 @@ def test_words_are_types_too_and_the_output_maps_names() -> None:
 
     assert ir.output is not None
     assert ir.output.source == {"sum": "${state.total}"}
-    with pytest.raises(UsageError, match="in words"):
+    with pytest.raises(UsageError, match="is a string, but others are Python types"):
         Graph("g", input={"a": "string", "b": int})
 
 

@@ -224,8 +224,8 @@ def test_steps_are_performed_by_all_processes_of_a_worker(folder: Path) -> None:
     [
         ("--processes 0", "'0' is not a number of at least 1."),
         ("--processes two", "'two' is not a number of at least 1."),
-        ("--processes 65", "65 processes are more than 64."),
-        ("--processes 2 --url memory://", "memory:// lives in one process, so 2 processes cannot share it."),
+        ("--processes 65", "65 processes are too many; the limit is 64."),
+        ("--processes 2 --url memory://", "memory:// exists only in one process, so 2 processes cannot share it."),
     ],
 )
 def test_what_cannot_work_is_refused(

@@ -221,7 +221,7 @@ def test_without_keys_nothing_but_loopback_is_bound(
     monkeypatch.chdir(folder)
 
     assert main(["serve", "app.py", "--host", host]) == 1
-    assert "answers on this machine only" in capsys.readouterr().err
+    assert "can only listen on this machine" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_said(

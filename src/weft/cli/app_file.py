@@ -22,18 +22,18 @@ from weft.errors import RunAtImport, UnknownWorkflow, UsageError, WeftError
 
 
 class LoadedApp(msgspec.Struct, frozen=True):
-    """An app, and the file or module as the user named it."""
+    """An app, and the name of its file or module as the user wrote it."""
 
     app: App
     name: str
 
     def workflow(self, name: str) -> Runnable[Any]:
-        """Return the newest version of a workflow of any style. Raises UnknownWorkflow, naming the file."""
+        """Return the newest version of a workflow of any style. Raises UnknownWorkflow, which names the file."""
         try:
             return self.app.registered.runnable_named(name)
         except UnknownWorkflow:
             names = self.app.registered.runnable_names()
-            known = f"Known: {', '.join(names[:20])}." if names else "It has no workflow at all: @app.workflow"
+            known = f"Known: {', '.join(names[:20])}." if names else "The app has no workflows: use @app.workflow."
             near = did_you_mean(name, names)
             message = f'No workflow "{name}" in {self.name}.{f" {near}" if near else ""}'
             raise UnknownWorkflow(message, hint=known) from None
@@ -45,7 +45,7 @@ def load_app(target: str, command: str = "a weft command") -> LoadedApp:
     path = Path(place)
     is_file = path.suffix == ".py" or path.is_file()
     if is_file and not path.is_file():
-        raise UsageError(f"There is no file {place}.", hint=f"Files here: {_files_here()}")
+        raise UsageError(f"There is no file {place}.", hint=f"Python files here: {_files_here()}")
     with _importing(place, command):
         module = _import_file(path) if is_file else _import_module(place)
     return LoadedApp(_app_in(module, place, name), place)
@@ -57,15 +57,15 @@ def _is_drive(target: str) -> bool:
 
 def _files_here() -> str:
     names = sorted(path.name for path in Path().glob("*.py"))
-    return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "none that ends in .py"
+    return f"{', '.join(names[:8])}{' …' if len(names) > 8 else ''}" if names else "none"
 
 
 def _import_file(path: Path) -> ModuleType:
-    """Import a file as ``python app.py`` would: its folder comes first, and the module has the file's name."""
+    """Import a file as ``python app.py`` would: its folder is on the path, and the module has the name of the file."""
     folder = str(path.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
-    # A file with the name of a loaded module (types.py) must not replace it.
+    # A file with the name of a loaded module, such as types.py, must not replace that module.
     name = path.stem if path.stem not in sys.modules else f"{path.stem}_app"
     spec = importlib.util.spec_from_file_location(name, path.resolve())
     assert spec is not None
@@ -88,7 +88,7 @@ def _import_module(name: str) -> ModuleType:
 
 @contextmanager
 def _importing(place: str, command: str) -> Iterator[None]:
-    """Say which file is to blame, whatever its code does while it is imported."""
+    """Turn every exception during an import into an error that names the file."""
     os.environ["WEFT_IMPORTING"] = place
     try:
         yield
@@ -98,23 +98,23 @@ def _importing(place: str, command: str) -> Iterator[None]:
         raise
     except SystemExit as error:
         raise UsageError(
-            f"{place} ends the program while it is imported.", hint='Put that under: if __name__ == "__main__":'
+            f"{place} exits while it is imported.", hint='Put that code under: if __name__ == "__main__":'
         ) from error
     except Exception as error:
         raise UsageError(
-            f"{place} cannot be imported: {_told(error)}", hint="Correct it, or name another file."
+            f"{place} cannot be imported: {_describe(error)}", hint="Correct the file, or name another one."
         ) from error
     finally:
         del os.environ["WEFT_IMPORTING"]
 
 
-def _told(error: Exception) -> str:
+def _describe(error: Exception) -> str:
     if isinstance(error, SyntaxError):
         return f"{type(error).__name__}: {error.msg} ({Path(error.filename or '?').name}:{error.lineno})."
-    # The innermost line of the user's code, not of the import system.
+    # Name the innermost line of the user's code, not of the import system.
     frames = [f for f in traceback.extract_tb(error.__traceback__) if not f.filename.startswith("<frozen")]
-    own = [frame for frame in frames if Path(frame.filename) != Path(__file__) and "importlib" not in frame.filename]
-    where = f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
+    users = [frame for frame in frames if Path(frame.filename) != Path(__file__) and "importlib" not in frame.filename]
+    where = f" ({Path(users[-1].filename).name}:{users[-1].lineno})" if users else ""
     return f"{type(error).__name__}: {error}{where}."
 
 
@@ -128,8 +128,8 @@ def _app_in(module: ModuleType, place: str, name: str) -> App:
     if len(set(map(id, apps.values()))) == 1:
         return next(iter(apps.values()))
     if not apps:
-        raise UsageError(f"There is no weft.App in {place}.", hint="It needs a line such as: app = weft.App()")
-    raise UsageError(f"{place} has several apps: {', '.join(apps)}.", hint=f"Say which: {place}:{next(iter(apps))}")
+        raise UsageError(f"There is no weft.App in {place}.", hint="Add a line such as: app = weft.App()")
+    raise UsageError(f"{place} has several apps: {', '.join(apps)}.", hint=f"Name one: {place}:{next(iter(apps))}")
 
 
 def _apps(module: ModuleType) -> dict[str, App]:

@@ -10,8 +10,8 @@ import msgspec
 from weft.cli.app_file import load_app
 from weft.cli.messages import say
 from weft.cli.output import SafeText, console, print_json, print_table
-from weft.cli.place import described, opened, project_settings, url_of
 from weft.cli.plan import WITHOUT_APP, KnownSteps, known_steps
+from weft.cli.store_access import open_service, project_settings, store_label, url_of
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUnregistered, StepUpdated
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan_text import way_text
@@ -25,7 +25,7 @@ WORDS = {StepRegistered: "registered", StepUpdated: "updated", StepUnregistered:
 
 
 async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
-    """Print all steps that goals are planned with here, by id."""
+    """Print all steps that goals are planned with, sorted by id."""
     async with known_steps(url, app, "weft steps") as known:
         stored = None
         if known.service is not None:
@@ -40,7 +40,7 @@ async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
 
 
 def _health(step: StepDef, known: dict[str, Checkup]) -> Checkup:
-    """Return the last known health of a step; scripts are checked now."""
+    """Return the last known health of a step. If there is none, its scripts are checked now."""
     found = known.get(step.id)
     if found is not None:
         return found
@@ -50,7 +50,7 @@ def _health(step: StepDef, known: dict[str, Checkup]) -> Checkup:
 def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[str, str], known: KnownSteps) -> None:
     out = console()
     if not steps:
-        out.print(f"No steps. Store: {described(known.address)}. Add some: weft steps register FILE, or --app FILE")
+        out.print(f"No steps. Store: {store_label(known.address)}. Add some: weft steps register FILE, or --app FILE")
         return
     rows = [
         (
@@ -65,7 +65,7 @@ def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[s
     ]
     print_table(out, ("STEP", "HEALTH", "FROM", "GIVES", "NEEDS", "HOW"), rows)
     without = "" if known.has_app else f" {WITHOUT_APP}"
-    out.print(f"[dim]Store: {described(known.address)}.{without}[/dim]")
+    out.print(f"[dim]Store: {store_label(known.address)}.{without}[/dim]")
 
 
 def _document(step: StepDef, health: dict[str, Checkup], origins: dict[str, str]) -> dict[str, Any]:
@@ -75,15 +75,15 @@ def _document(step: StepDef, health: dict[str, Checkup], origins: dict[str, str]
 
 
 async def change_steps(action: str, words: Sequence[str], *, url: str | None, app: str | None) -> None:
-    """Register or update the steps of files, or take steps out, in the store.
+    """Register or update the steps of files in the store, or unregister steps.
 
     Raises BadStep, NameTaken, UnknownStep.
     """
     target = app or project_settings().get("app")
     loaded = load_app(target, "weft steps") if target else None
-    # The policies of a function apply where the document that names it has none.
+    # A step without policies in the document gets those of its function.
     steps = loaded.app.registered if loaded is not None else None
-    async with opened(url_of(url, app, loaded), create=action == "register") as service:
+    async with open_service(url_of(url, app, loaded), create=action == "register") as service:
         stored = StoredCatalogue(service.store.definitions, service.clock)
         events: list[AnyCatalogueEvent] = []
         if action == "unregister":
@@ -96,4 +96,4 @@ async def change_steps(action: str, words: Sequence[str], *, url: str | None, ap
         step = event.step.id if isinstance(event, StepRegistered | StepUpdated) else event.step_id
         say(f"{WORDS.get(type(event), 'changed')} {step}")
     if not events:
-        say(f"nothing to do: {described(service.store.url)} has exactly that")
+        say(f"nothing to do: {store_label(service.store.url)} already has these steps")

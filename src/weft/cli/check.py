@@ -25,22 +25,23 @@ SEVERITIES = {"error": "red", "warning": "yellow"}
 
 
 def check_documents(paths: Sequence[str], *, json: bool, context: DocumentContext | None = None) -> int:
-    """Check graph documents, and the graphs of apps (``app.py``). 1: something is wrong with one of them.
+    """Check graph documents and the graphs of apps (``app.py``). Returns the exit code: 1 if a graph has an error.
 
     Raises:
-        NotFound, UsageError: there is no such file, or no graph in it.
+        NotFound: there is no such file.
+        UsageError: the file has no graph.
     """
-    checked = [(place, one) for path in paths for place, one in _checked(path, context)]
+    checked = [(place, checked_graph) for path in paths for place, checked_graph in _check(path, context)]
     if json:
-        print_json({"graphs": [_document(place, one) for place, one in checked]})
+        print_json({"graphs": [_document(place, checked_graph) for place, checked_graph in checked]})
     else:
         out = console()
-        for place, one in checked:
-            _print(out, place, one)
-    return 0 if all(one.ok for _, one in checked) else 1
+        for place, checked_graph in checked:
+            _print(out, place, checked_graph)
+    return 0 if all(checked_graph.ok for _, checked_graph in checked) else 1
 
 
-def _checked(path: str, context: DocumentContext | None) -> Iterator[tuple[str, Checked]]:
+def _check(path: str, context: DocumentContext | None) -> Iterator[tuple[str, Checked]]:
     place = path.partition(":")[0]
     if Path(place).suffix != ".py":
         yield path, check_document(path, context)
@@ -57,11 +58,11 @@ def _checked(path: str, context: DocumentContext | None) -> Iterator[tuple[str, 
         yield path, checked
 
 
-def _print(out: Console, place: str, one: Checked) -> None:
-    size = f"  {pluralize(one.nodes, 'node')}" if one.nodes else ""
-    outcome = SafeText(one.outcome, style=OUTCOMES[one.outcome])
-    out.print(SafeText.assemble((place, "bold"), f"  {one.name}{size}  " if size else "  ", outcome))
-    for finding, flaw in _paired(one):
+def _print(out: Console, place: str, checked_graph: Checked) -> None:
+    size = f"  {pluralize(checked_graph.nodes, 'node')}" if checked_graph.nodes else ""
+    outcome = SafeText(checked_graph.outcome, style=OUTCOMES[checked_graph.outcome])
+    out.print(SafeText.assemble((place, "bold"), f"  {checked_graph.name}{size}  " if size else "  ", outcome))
+    for finding, flaw in _pair_with_flaws(checked_graph):
         where = f"{finding.line} " if finding.line else ""
         head = SafeText.assemble("  ", (finding.severity, SEVERITIES[finding.severity]), f"  {where}{finding.path}: ")
         head.append(flaw.message if flaw is not None else finding.message)
@@ -72,20 +73,20 @@ def _print(out: Console, place: str, one: Checked) -> None:
             out.print(SafeText(f"         {finding.suggestion}"))
 
 
-def _paired(one: Checked) -> Iterator[tuple[Finding, Flaw | None]]:
-    """Pair each finding with the flaw that it is about."""
-    flaws = {(f"graph.{flaw.code}", flaw.finding().path): flaw for flaw in one.flaws}
-    for finding in one.findings:
+def _pair_with_flaws(checked_graph: Checked) -> Iterator[tuple[Finding, Flaw | None]]:
+    """Pair each finding with the flaw that it describes, if any."""
+    flaws = {(f"graph.{flaw.code}", flaw.finding().path): flaw for flaw in checked_graph.flaws}
+    for finding in checked_graph.findings:
         yield finding, flaws.get((finding.code, finding.path))
 
 
-def _document(place: str, one: Checked) -> dict[str, Any]:
+def _document(place: str, checked_graph: Checked) -> dict[str, Any]:
     return {
         "file": place,
-        "name": one.name,
-        "outcome": one.outcome,
-        "nodes": one.nodes,
-        "positions": one.positions,
+        "name": checked_graph.name,
+        "outcome": checked_graph.outcome,
+        "nodes": checked_graph.nodes,
+        "positions": checked_graph.positions,
         "findings": [
             {
                 **msgspec.to_builtins(finding),
@@ -93,6 +94,6 @@ def _document(place: str, one: Checked) -> dict[str, Any]:
                 "message": flaw.message if flaw is not None else finding.message,
                 "moves": flaw.moves if flaw is not None else [],
             }
-            for finding, flaw in _paired(one)
+            for finding, flaw in _pair_with_flaws(checked_graph)
         ],
     }

@@ -1,4 +1,4 @@
-"""The entry point of one of several processes of ``weft serve`` or ``weft worker``; their parent starts it."""
+"""The entry point of a child process of ``weft serve`` or ``weft worker`` with several processes."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from weft.errors import UsageError, WeftError
 
 
 def main(text: str) -> int:
-    """Run the command until SIGTERM comes or the parent is gone. Returns the exit code."""
+    """Run the command until SIGTERM arrives or the parent has ended. Returns the exit code."""
     command = msgspec.json.decode(text, type=ChildCommand)
     sys.path[:] = command.path
     parent = ParentProcess(command.parent_fd)
     try:
         run_child(command, parent)
     except WeftError as error:
-        if parent.told:
+        if parent.has_reported:
             print_error(error)
         else:
             misused = isinstance(error, UsageError)
-            parent.tell(ChildReport(code=error.code, message=error.message, hint=error.hint, misused=misused))
+            parent.report(ChildReport(code=error.code, message=error.message, hint=error.hint, misused=misused))
         return REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED

@@ -1,6 +1,6 @@
-"""The commands of ``weft``: each command, its options and one line about it. What they do is in the other modules.
+"""Declare the commands of ``weft``, with their options and help. The other modules implement them.
 
-Every parameter is text or a flag; commands read their own numbers.
+Every parameter is text or a flag; each command parses its numbers.
 """
 
 from __future__ import annotations
@@ -68,12 +68,12 @@ Arguments = Annotated[
     list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments by name, read by their declared types.")
 ]
 Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A JSON file with the arguments.")]
-Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="Its id; the same id again is the same run.")]
+Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="The id of the run. A repeated id is the same run.")]
 WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.")]
 
 
 def _wait(coroutine: Coroutine[Any, Any, int | None]) -> None:
-    # The help does not need it.
+    # Imported here, because the help does not need it.
     import asyncio
 
     code = asyncio.run(coroutine)
@@ -106,7 +106,7 @@ def run(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Start or continue a run here, wait for it, print its result."""
+    """Start or continue a run here, wait for it, and print its result."""
     from weft.cli.run import RunRequest, run_here
 
     run_here(RunRequest(words, app, input, id), url=url, json=json)
@@ -125,8 +125,8 @@ def start(
     url: Url = None,
     app: AppFile = None,
 ) -> None:
-    """Start a run in the process that hosts the workflow or can reach the goals; print its id."""
-    from weft.cli.run import start_elsewhere, start_goals
+    """Start a run in the process that hosts the workflow or can reach the goals, and print its id."""
+    from weft.cli.run import start_goals, start_run
 
     words = arguments or []
     goals = [name for names in goal or [] for name in names.split(",") if name]
@@ -136,7 +136,7 @@ def start(
         return
     if not workflow:
         raise typer.BadParameter("Name a workflow, or --goal.", param_hint="WORKFLOW")
-    _wait(start_elsewhere(workflow, words=words, source=input, id=id, url=url, app=app))
+    _wait(start_run(workflow, words=words, source=input, id=id, url=url, app=app))
 
 
 Files = Annotated[list[str] | None, typer.Argument(metavar="[FILE[:NAME]]...", help="The files with the apps.")]
@@ -296,9 +296,9 @@ def plan(
     json: Json = False,
 ) -> None:
     """Show what reaching a goal takes: the steps, why, and what is missing."""
-    from weft.cli.plan import Shown, print_plan
+    from weft.cli.plan import PlanFormat, print_plan
 
-    _wait(print_plan(goals, given or [], Shown(json, svg, mermaid, freeze), url=url, app=app))
+    _wait(print_plan(goals, given or [], PlanFormat(json, svg, mermaid, freeze), url=url, app=app))
 
 
 @declare(LOOKING)
@@ -335,12 +335,12 @@ def workflows(
     json: Json = False,
 ) -> None:
     """List graphs that were hosted, with their versions and tags."""
-    from weft.cli.definitions import print_definitions, tag_definition
+    from weft.cli.stored_workflows import print_stored_workflows, tag_workflow
 
     if tag is not None:
-        _wait(tag_definition(name, tag, url=url, app=app))
+        _wait(tag_workflow(name, tag, url=url, app=app))
         return
-    _wait(print_definitions(name, url=url, app=app, json=json))
+    _wait(print_stored_workflows(name, url=url, app=app, json=json))
 
 
 @declare(LOOKING)
@@ -368,7 +368,7 @@ def send(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name that the run waits for.")],
     body: Annotated[str, typer.Argument(metavar="[BODY]", help="JSON, or text; - reads it from stdin.")] = "null",
     *,
-    key: Annotated[str | None, typer.Option(metavar="KEY", help="The same key twice is one message.")] = None,
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="Two messages with the same key count as one.")] = None,
     url: Url = None,
     app: AppFile = None,
 ) -> None:
@@ -397,11 +397,11 @@ def decide(
     app: AppFile = None,
 ) -> None:
     """Answer a question of a run."""
-    from weft.cli.questions import Given, answer_question
+    from weft.cli.questions import TypedAnswer, answer_question
 
     if answer not in ("approve", "reject"):
         raise typer.BadParameter(f"{answer!r} is neither approve nor reject.", param_hint="approve|reject")
-    given = Given(answer == "approve", form or [], reason, by, digest)
+    given = TypedAnswer(answer == "approve", form or [], reason, by, digest)
     _wait(answer_question(question, given, url=url, app=app))
 
 
@@ -459,7 +459,7 @@ def dlq(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """List, requeue or discard dead letters: work that failed for good and that no edge took."""
+    """List, requeue or discard dead letters: work that failed for good and whose failure no edge handled."""
     from weft.cli.dead_letters import change_dead_letter, print_dead_letters
 
     if action == "list":
@@ -468,7 +468,7 @@ def dlq(
     if action not in ("requeue", "discard"):
         raise typer.BadParameter(f"{action!r} is none of list, requeue, discard.", param_hint="list|requeue|discard")
     if letter is None:
-        raise typer.BadParameter("say which letter: weft dlq list shows them.", param_hint="ID")
+        raise typer.BadParameter("name a dead letter: weft dlq list shows their ids.", param_hint="ID")
     _wait(change_dead_letter(action, letter, url=url, app=app))
 
 
@@ -481,7 +481,7 @@ def queue(
     ] = None,
     rate: Annotated[
         str | None,
-        typer.Option(metavar="N/TIME", help="Start at most so many tasks in that time: 10/s, 500/1h, none."),
+        typer.Option(metavar="N/TIME", help="Start at most N tasks in that time: 10/s, 500/1h, none."),
     ] = None,
     priority: Annotated[str | None, typer.Option(metavar="N", help="Higher comes first; 0 is usual.")] = None,
     url: Url = None,
@@ -489,14 +489,14 @@ def queue(
     json: Json = False,
 ) -> None:
     """List queues with their limits over all hosts, or set these limits."""
-    from weft.cli.queues import Change, limit_queue, print_queues
+    from weft.cli.queues import LimitChange, limit_queue, print_queues
 
-    change = Change(concurrency, rate, priority)
+    change = LimitChange(concurrency, rate, priority)
     if change.is_empty():
         _wait(print_queues(name, url=url, app=app, json=json))
         return
     if name is None:
-        raise typer.BadParameter("say which queue: weft queue NAME --concurrency 5.", param_hint="NAME")
+        raise typer.BadParameter("name a queue: weft queue NAME --concurrency 5.", param_hint="NAME")
     _wait(limit_queue(name, change, url=url, app=app))
 
 
@@ -511,7 +511,7 @@ def check(
     *,
     json: Json = False,
 ) -> None:
-    """Check graphs for what their runs could run into: deadlocks, joins that never fill, loops without exit."""
+    """Check graphs for problems of their runs: deadlocks, joins that never fill, loops without exit."""
     from weft.cli.check import check_documents
 
     if check_documents(files, json=json):
@@ -552,7 +552,7 @@ def keys(
     json: Json = False,
 ) -> None:
     """Create, list or revoke API keys. The first key closes the API to everybody without one."""
-    from weft.cli.keys import create_key, print_keys, revoke_key, wished
+    from weft.cli.keys import create_key, print_keys, requested_key, revoke_key
 
     if action == "list":
         _wait(print_keys(url=url, app=app, json=json))
@@ -561,13 +561,13 @@ def keys(
         raise typer.BadParameter(f"{action!r} is none of create, list, revoke.", param_hint="create|list|revoke")
     if subject is None:
         raise typer.BadParameter(
-            "name its user, or the key to revoke: weft keys list shows them.", param_hint="NAME|ID"
+            "name the user of the new key, or the key to revoke: weft keys list shows all keys.", param_hint="NAME|ID"
         )
     if action == "revoke":
         _wait(revoke_key(subject, url=url, app=app))
         return
-    wish = wished(subject, scope, group, tenant)
-    _wait(create_key(wish, expires=expires, url=url, app=app, json=json))
+    request = requested_key(subject, scope, group, tenant)
+    _wait(create_key(request, expires=expires, url=url, app=app, json=json))
 
 
 @declare(OTHER, "help")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.cli.messages import say
 from weft.cli.output import SafeText, console, document, failure_text, iso, moment, print_json, print_table, value
-from weft.cli.place import described, found, opened, url_of
+from weft.cli.store_access import open_run, open_service, store_label, url_of
 from weft.core import commands as c
 from weft.core.ids import RunId
 from weft.errors import UsageError
@@ -15,7 +15,7 @@ from weft.stores import shown_url
 async def print_dead_letters(run: str | None, *, url: str | None, app: str | None, json: bool) -> None:
     """Print all dead letters, or those of runs whose ids begin with ``run``."""
     address = url_of(url, app)
-    async with opened(address) as service:
+    async with open_service(address) as service:
         letters = [item async for item in all_dead_letters(service, run)]
         if json:
             listed = [
@@ -35,7 +35,7 @@ async def print_dead_letters(run: str | None, *, url: str | None, app: str | Non
             return
         out = console()
         if not letters:
-            out.print(f"No dead letters. Store: {described(address)}.")
+            out.print(f"No dead letters. Store: {store_label(address)}.")
             return
         rows = [
             (
@@ -48,7 +48,7 @@ async def print_dead_letters(run: str | None, *, url: str | None, app: str | Non
             for item in letters
         ]
         print_table(out, ("id", "node", "since", "input", "error"), rows)
-        out.print(SafeText(f"Store: {described(address)}. weft dlq requeue ID · weft dlq discard ID", style="dim"))
+        out.print(SafeText(f"Store: {store_label(address)}. weft dlq requeue ID · weft dlq discard ID", style="dim"))
 
 
 async def change_dead_letter(action: str, letter: str, *, url: str | None, app: str | None) -> None:
@@ -56,7 +56,7 @@ async def change_dead_letter(action: str, letter: str, *, url: str | None, app: 
     run, colon, token = letter.rpartition(":")
     if not colon:
         raise UsageError(f"{letter!r} is not the id of a dead letter.", hint="Its id is RUN:TOKEN: weft dlq list")
-    async with found(run, url, app) as (service, row):
+    async with open_run(run, url, app) as (service, row):
         command = c.RequeueLetter(token) if action == "requeue" else c.DiscardLetter(token)
         await service.tell(RunId(row.id), command)
         say(f"{row.id} performs it again" if action == "requeue" else f"the letter of {row.id} is discarded")

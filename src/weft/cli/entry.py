@@ -1,7 +1,7 @@
 """The entry point of ``weft``. It runs one command and returns its exit code, and never prints a stack trace.
 
-0: done. 1: refused or failed. 2: wrong usage. 130: interrupted with Ctrl-C. ``WEFT_DEBUG=1`` prints the traceback of
-an error.
+The exit code is 0 for success, 1 if the command was refused or failed, 2 for wrong usage, and 130 after Ctrl-C. With
+``WEFT_DEBUG=1``, the traceback of an error is printed, too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main(words: Sequence[str] | None = None) -> int:
     except WeftError as error:
         _show_trace()
         print_error(error)
-        # A foreign await is a fault of the run's code, not of the command line.
+        # A foreign await is an error in the code of the run, not in the command line.
         return MISUSED if isinstance(error, UsageError) and not isinstance(error, ForeignAwait) else REFUSED
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -46,7 +46,7 @@ def main(words: Sequence[str] | None = None) -> int:
 
 
 def _perform(words: Sequence[str]) -> int:
-    # Programs and tests that import this module should not pay for the parser and the commands.
+    # Imported here, because programs and tests that import this module may not need the parser and the commands.
     import typer
 
     from weft.cli.commands import command_line
@@ -83,7 +83,7 @@ def _show_trace() -> None:
 
 
 def _accept_any_text() -> None:
-    """Print a question mark for characters that the terminal cannot show, instead of failing."""
+    """Print a question mark for characters that the terminal cannot encode, instead of failing."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")

@@ -9,20 +9,20 @@ from weft.observe.error_pages import PAGES, page
 
 
 def print_page(code: str | None) -> None:
-    """Print the page of a code; without one, list all codes. Raises UsageError for a code that does not exist."""
+    """Print the page of an error code, or list all codes. Raises UsageError for an unknown code."""
     if code is None:
         width = max(map(len, PAGES)) + 2
         print("\n".join(f"{known:{width}}{found.what}" for known, found in PAGES.items()))
         return
     text = page(code)
     if text is None:
-        raise UsageError(f'No error has the code "{code}".{_meant(code)}', hint="weft help lists all codes.")
+        raise UsageError(f'No error has the code "{code}".{_suggestion(code)}', hint="weft help lists all codes.")
     print(text, end="")
 
 
-def _meant(code: str) -> str:
+def _suggestion(code: str) -> str:
     close = difflib.get_close_matches(code, PAGES, n=1)
     if not close:
-        # The last part of a code is enough: "id_taken" means run.id_taken.
+        # A part of a code is enough: "id_taken" matches "run.id_taken".
         close = [known for known in PAGES if code in known][:1]
     return f' Did you mean "{close[0]}"?' if close else ""

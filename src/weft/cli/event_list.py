@@ -7,26 +7,26 @@ from typing import Any
 import msgspec
 
 from weft.cli.output import SafeText, console, failure_text, iso, moment
-from weft.cli.place import found
+from weft.cli.store_access import open_run
 from weft.core import values
 from weft.core.escapes import escape_json
 from weft.errors import Failure
 from weft.observe.event_parts import EventPart
 from weft.observe.history import History
 
-# Fields that the location already shows, or that only the engine needs.
-_SAID = frozenset({"kind", "at", "add", "digest", "task", "timer", "wait", "ask", "entry", "uid"})
+# Fields that are not printed, because the line already shows them or only the engine needs them.
+_OMITTED = frozenset({"kind", "at", "add", "digest", "task", "timer", "wait", "ask", "entry", "uid"})
 _MOMENTS = frozenset({"due", "retry_at", "scheduled_at"})
 COLOURS = {"failed": "red", "cancelled": "yellow", "held": "red", "succeeded": "green", "completed": "green"}
 
 
 async def print_events(run: str, *, after: int, follow: bool, url: str | None, app: str | None, json: bool) -> None:
-    """Print events in order; with ``follow`` also new ones until the run is over."""
+    """Print events in order. With ``follow``, also print new ones until the run ends."""
     out = console()
-    async with found(run, url, app) as (service, row):
+    async with open_run(run, url, app) as (service, row):
         history = History()
         async for stored in service.reader.events(row, follow=follow):
-            # Events before ``after`` are read too: they have the names of the places.
+            # Events before ``after`` are read, too, because they have the locations of operations.
             for part, operation in history.add(stored):
                 if stored.seq <= after:
                     continue
@@ -37,13 +37,13 @@ async def print_events(run: str, *, after: int, follow: bool, url: str | None, a
                     out.print(_line(part, location))
 
 
-def event_document(shown: EventPart, location: str) -> dict[str, Any]:
+def event_document(event: EventPart, location: str) -> dict[str, Any]:
     """Return an event for programs."""
-    kind, data = shown.split()
+    kind, data = event.split()
     return {
-        "seq": shown.seq,
-        "part": shown.part,
-        "at": iso(shown.at),
+        "seq": event.seq,
+        "part": event.part,
+        "at": iso(event.at),
         "kind": kind,
         "location": location or None,
         "data": data,
@@ -54,7 +54,7 @@ def _line(stored: EventPart, location: str) -> SafeText:
     data = msgspec.json.decode(stored.body)
     kind = data["kind"]
     colour = COLOURS.get(kind.rpartition("_")[2], "")
-    details = [f"{name}={_short(name, part)}" for name, part in data.items() if name not in _SAID]
+    details = [f"{name}={_short(name, part)}" for name, part in data.items() if name not in _OMITTED]
     return SafeText.assemble(
         (f"{_number(stored):>7}  {moment(stored.at)}  ", "dim"),
         (f"{kind:<17}", colour),
@@ -63,8 +63,8 @@ def _line(stored: EventPart, location: str) -> SafeText:
     )
 
 
-def _number(shown: EventPart) -> str:
-    return f"{shown.seq}.{shown.part}" if shown.part else f"{shown.seq}"
+def _number(event: EventPart) -> str:
+    return f"{event.seq}.{event.part}" if event.part else f"{event.seq}"
 
 
 def _short(name: str, part: Any) -> str:

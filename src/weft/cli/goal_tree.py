@@ -1,4 +1,4 @@
-"""A goal run on the terminal: its plan from the goals down, with how each step stands, and the facts that are known."""
+"""Print a goal run: its plan as a tree from the goals down, with the state of each step, and the known facts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ GLYPH_OF = {**GLYPHS, "pending": "○"}
 
 
 def print_plan_tree(out: Console, tree: PlanTree, history: History, run_id: str, now: int) -> None:
-    """Print the plan with how each step stands, and what is known."""
+    """Print the plan with the state of each step, and the known facts."""
     if tree.lines:
         operations = {operation.location: operation for operation in history.current()}
         out.print()
@@ -50,11 +50,11 @@ def _row(line: PlanLine, operation: Operation | None, run_id: str, now: int) -> 
     kind = ""
     if operation.what not in ("", line.step):
         kind = f"  {operation.what if operation.kind == 'step' else operation.kind}"
-    told = outcome(operation, run_id)
+    result = outcome(operation, run_id)
     if operation.status == "open" and line.fan_out:
-        told = SafeText(f"{line.items_over:,} of {line.items:,} items, {line.items_active:,} under way", style="cyan")
+        result = SafeText(f"{line.items_over:,} of {line.items:,} items, {line.items_active:,} under way", style="cyan")
     name = SafeText.assemble(indent, glyph, line.step, (kind, "dim"))
-    return name, SafeText(took_text(operation, now), style="dim"), told
+    return name, SafeText(took_text(operation, now), style="dim"), result
 
 
 def _facts_table(tree: PlanTree) -> Table:

@@ -5,30 +5,30 @@ from __future__ import annotations
 from typing import Any
 
 from weft.cli.output import SafeText, age, console, iso, print_json, print_table
-from weft.cli.place import described, opened, url_of
+from weft.cli.store_access import open_service, store_label, url_of
 from weft.ports.hosts import HostRow
 from weft.runtime.clock import SystemClock
 from weft.stores import shown_url
 
-SHORT = 12
-"""Characters of a host's name that tell it from others."""
+NAME_CHARS = 12
+"""How many characters of a host's name are shown, which is enough to distinguish hosts."""
 
 
 async def print_hosts(*, url: str | None, app: str | None, json: bool) -> None:
-    """Print all hosts with what each owns. Dead ones are listed until others have taken over."""
+    """Print all hosts with what each owns. A dead host is listed until others have claimed its runs."""
     address = url_of(url, app)
-    async with opened(address) as service:
+    async with open_service(address) as service:
         hosts = await service.store.hosts.list_all()
     if json:
         print_json({"store": shown_url(address), "hosts": [_document(host) for host in hosts]})
         return
     out = console()
     if not hosts:
-        out.print(f"No hosts. Store: {described(address)}. weft serve app.py starts one.")
+        out.print(f"No hosts. Store: {store_label(address)}. weft serve app.py starts one.")
         return
     now = SystemClock().now_ms()
     print_table(out, ("HOST", "WHERE", "UP", "SEEN", "RUNS", "TASKS", "FOR"), [_line(host, now) for host in hosts])
-    out.print(f"[dim]Store: {described(address)}.[/dim]")
+    out.print(f"[dim]Store: {store_label(address)}.[/dim]")
 
 
 def _line(host: HostRow, now: int) -> tuple[str | SafeText, ...]:
@@ -38,7 +38,7 @@ def _line(host: HostRow, now: int) -> tuple[str | SafeText, ...]:
     seen = SafeText("gone", style="red") if host.gone else SafeText(f"{age(host.silent_ms)} ago")
     purposes = [*about.get("workflows", ()), *(f"queue {queue}" for queue in about.get("queues", ()))]
     up = age(now - since) if isinstance(since, int) else ""
-    return host.host[-SHORT:], where, up, seen, f"{host.runs:,}", f"{host.tasks:,}", ", ".join(map(str, purposes))
+    return host.host[-NAME_CHARS:], where, up, seen, f"{host.runs:,}", f"{host.tasks:,}", ", ".join(map(str, purposes))
 
 
 def _document(host: HostRow) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.cli.messages import say
 from weft.cli.output import console, iso, moment, print_json, print_table
-from weft.cli.place import described, exists, opened, url_of
+from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import NotFound, UsageError
@@ -20,25 +20,25 @@ from weft.server.access.keys import NewKey, new_key
 NEVER = "never"
 
 
-def wished(name: str, scopes: Sequence[str] | None, groups: Sequence[str] | None, tenant: str) -> NewKey:
-    """Return a key as it was asked for."""
+def requested_key(name: str, scopes: Sequence[str] | None, groups: Sequence[str] | None, tenant: str) -> NewKey:
+    """Return the request for a new key from the options of the command."""
     return NewKey(name=name, scopes=scopes or [], groups=groups or [], tenant=tenant)
 
 
-async def create_key(wish: NewKey, *, expires: str, url: str | None, app: str | None, json: bool) -> None:
-    """Make a key and print it, this once."""
-    async with opened(url, app, create=True) as service:
+async def create_key(request: NewKey, *, expires: str, url: str | None, app: str | None, json: bool) -> None:
+    """Create a key and print it. It cannot be shown again."""
+    async with open_service(url, app, create=True) as service:
         now = Millis(service.clock.now_ms())
         until = None if expires == NEVER else Millis(now + duration_ms(expires))
-        text, kept = new_key(msgspec.structs.replace(wish, expires_at=until), now)
+        text, key = new_key(msgspec.structs.replace(request, expires_at=until), now)
         was_open = await service.store.access.is_open()
-        await service.store.access.add(kept)
+        await service.store.access.add(key)
         if json:
-            print_json({"key": text, **_described(kept, now)})
+            print_json({"key": text, **_document(key, now)})
         else:
             print(text, flush=True)
-        till = f"until {moment(until)}" if until is not None else "until it is revoked"
-        say(f"this is shown once: key {kept.id} of {kept.name}, with scopes {', '.join(kept.scopes)} {till}")
+        validity = f"valid until {moment(until)}" if until is not None else "valid until it is revoked"
+        say(f"this is shown once: key {key.id} of {key.name}, with scopes {', '.join(key.scopes)}, {validity}")
         if was_open:
             say("the API of this store is closed from now on: every request needs a key")
 
@@ -48,40 +48,40 @@ async def print_keys(*, url: str | None, app: str | None, json: bool) -> None:
     address = url_of(url, app)
     keys: list[ApiKey] = []
     now = Millis(0)
-    if exists(address):
-        async with opened(address) as service:
+    if store_exists(address):
+        async with open_service(address) as service:
             keys, now = list(await service.store.access.keys()), Millis(service.clock.now_ms())
     if json:
-        print_json({"store": address, "keys": [_described(key, now) for key in keys]})
+        print_json({"store": address, "keys": [_document(key, now) for key in keys]})
         return
     out = console()
     if not keys:
-        out.print(f"No keys: the API is open to this machine, and to nobody else. Store: {described(address)}.")
+        out.print(f"No keys: the API is open to this machine, and to nobody else. Store: {store_label(address)}.")
         return
     rows = [
         (key.id, key.name, key.tenant, " ".join(key.scopes), " ".join(key.groups), _state(key, now)) for key in keys
     ]
     print_table(out, ("ID", "NAME", "TENANT", "SCOPES", "GROUPS", "STATE"), rows)
-    out.print(f"[dim]Store: {described(address)}.[/dim]")
+    out.print(f"[dim]Store: {store_label(address)}.[/dim]")
 
 
 async def revoke_key(key_id: str, *, url: str | None, app: str | None) -> None:
-    """Let a key open nothing any more."""
-    async with opened(url, app) as service:
-        key = await _meant(service, key_id)
+    """Revoke a key. Servers refuse it within a second."""
+    async with open_service(url, app) as service:
+        key = await _find_key(service, key_id)
         await service.store.access.revoke(key.id, now=Millis(service.clock.now_ms()))
-        print(f"{key.id} of {key.name} is revoked; servers know it within a second")
+        print(f"{key.id} of {key.name} is revoked; servers refuse it within a second")
 
 
-async def _meant(service: RunService, text: str) -> ApiKey:
+async def _find_key(service: RunService, text: str) -> ApiKey:
     """Find a key by its id, the beginning of its id, or its name. Raises NotFound, UsageError."""
     keys = await service.store.access.keys()
     found = [key for key in keys if key.id.startswith(text)] or [key for key in keys if key.name == text]
     if len(found) > 1:
         names = ", ".join(f"{key.id} ({key.name})" for key in found[:5])
-        raise UsageError(f"{text!r} could be {names}.", hint="Name its id.")
+        raise UsageError(f"{text!r} matches several keys: {names}.", hint="Write the whole id.")
     if not found:
-        raise NotFound(f"No key {text!r} in {service.store.url}.", hint="weft keys list shows them.")
+        raise NotFound(f"There is no key {text!r} in {service.store.url}.", hint="weft keys list shows all keys.")
     return found[0]
 
 
@@ -93,7 +93,7 @@ def _state(key: ApiKey, now: Millis) -> str:
     return f"good until {moment(key.expires_at)}" if key.expires_at > now else f"expired {moment(key.expires_at)}"
 
 
-def _described(key: ApiKey, now: Millis) -> dict[str, Any]:
+def _document(key: ApiKey, now: Millis) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,

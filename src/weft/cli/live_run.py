@@ -1,4 +1,4 @@
-"""What ``weft run`` shows while it waits: one line that changes on a terminal, a line now and then elsewhere."""
+"""Show the progress of ``weft run``: one line that changes on a terminal, and a new line at intervals elsewhere."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from weft.observe.waits import waits_of
 from weft.runtime.service import RunService
 
 PATIENCE_SECONDS = 0.5
-"""A run that is over sooner shows nothing."""
+"""How long a run must take before its progress is shown."""
 LOOK_SECONDS = 0.2
 LINE_SECONDS = 5.0
 SPINNER_WIDTH = 3
@@ -30,10 +30,10 @@ PARTS_MAX = 3
 
 
 class LiveNotices(Notices):
-    """The notices of ``app.run``, and how far the run is."""
+    """The notices of ``app.run``, and the progress of the run."""
 
     async def until_over(self, service: RunService, uid: RunUid) -> None:
-        """Wait for the end and show meanwhile what the run does."""
+        """Wait for the end of the run, and show its progress meanwhile."""
         showing = asyncio.get_running_loop().create_task(self._show(service, uid))
         try:
             await super().until_over(service, uid)
@@ -61,7 +61,7 @@ class LiveNotices(Notices):
 async def _draw(service: RunService, uid: RunUid) -> None:
     console = Console(stderr=True, highlight=False)
     spinner = Spinner("dots")
-    # What steps print stays above the line, unless stdout goes to a file.
+    # The output of steps appears above the line, unless stdout goes to a file.
     with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
         while True:
             text = SafeText(await _line(service, uid) or "waiting")
@@ -73,7 +73,7 @@ async def _draw(service: RunService, uid: RunUid) -> None:
 async def _line(service: RunService, uid: RunUid) -> str:
     actor = service.local.find(uid) if service.local is not None else None
     if actor is None:
-        # The run is not in this process: ask the store.
+        # The run is not in this process, so read the store.
         row = await service.store.directory.row(uid)
         return f"{row.id} {row.status}: {(await explain(service, row)).summary}" if row is not None else ""
     what = summary(actor.machine, service.clock.now_ms())
@@ -82,12 +82,12 @@ async def _line(service: RunService, uid: RunUid) -> str:
 
 
 def summary(machine: Machine, now: int) -> str:
-    """Say what a run does in one line: "naps 142 of 500; charge, attempt 2 of 4 after OSError: down"."""
+    """Describe in one line what a run does: "pages 142 of 500; charge, attempt 2 of 4 after OSError: down"."""
     return "; ".join([*map(str, progress_of(machine)[:PARTS_MAX]), *_parts(waits_of(machine, now), now)])
 
 
 def _parts(waits: list[PendingWait], now: int) -> Iterator[str]:
-    """Say what the tasks do, or else what it waits for: the items of a map or fan-out are alike, so each text once."""
+    """Describe the open tasks or, without tasks, what the run waits for. Each text occurs only once."""
     texts: dict[str, str] = {}
     for wait in sorted(waits, key=lambda wait: -wait.attempt):
         if wait.kind in ("step", "retry"):

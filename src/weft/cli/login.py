@@ -1,4 +1,4 @@
-"""The user's login name: who answers and starts are recorded under, unless another name is given."""
+"""The login name of the user. Starts and answers are recorded with it, unless another name is given."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import getpass
 
 
 def login() -> str:
-    """Return the name of the user here; empty if the system has none."""
+    """Return the login name of the user; empty if the system does not know it."""
     try:
         return getpass.getuser()
     except (OSError, KeyError, ImportError):

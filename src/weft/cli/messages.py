@@ -1,4 +1,4 @@
-"""Messages for people on stderr, apart from what a command prints for programs on stdout."""
+"""Print messages for people on stderr. The output of a command goes to stdout."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from weft.errors import RunFailed, WeftError
 
 
 def say(text: str, *more: str) -> None:
-    """Print a message; ``more`` are further lines of it."""
-    # Line breaks are indented, so that a text cannot imitate a message of Weft.
+    """Print a message. ``more`` are further lines."""
+    # Lines after a line break are indented, so that user text cannot imitate a message of Weft.
     lines = [escape_controls(each).replace("\n", "\n      ") for each in (text, *more) if each]
     print("weft: " + "\n      ".join(lines), file=sys.stderr, flush=True)
 
 
 def print_error(error: WeftError) -> None:
-    """Print what happened, what to do, and where to read more."""
-    # Most commands print no error and do not need the pages.
+    """Print an error: what happened, what to do, and where to read more."""
+    # Imported here, because most commands print no error.
     from weft.observe.error_pages import PAGES
 
     if isinstance(error, RunFailed) and error.failure.traceback:

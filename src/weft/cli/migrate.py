@@ -1,24 +1,24 @@
-"""``weft migrate``: bring a store to the schema of this version, or print what that would be."""
+"""``weft migrate``: bring a store to the schema of this version, or print the SQL that would do so."""
 
 from __future__ import annotations
 
 from weft.cli.messages import say
-from weft.cli.place import described, exists, file_of, opened, url_of
+from weft.cli.store_access import file_of, open_service, store_exists, store_label, url_of
 from weft.errors import UsageError
 from weft.extras import require
 
 
 async def migrate_store(*, dry_run: bool, url: str | None, app: str | None) -> None:
-    """Migrate a store by hand. Whoever opens a store first migrates it too."""
+    """Migrate a store. This is optional: opening a store migrates it, too."""
     address = url_of(url, app)
     if dry_run:
         await _print_pending(address)
         return
     names = [name for name, _ in await _pending(address)]
-    async with opened(address, create=True):
+    async with open_service(address, create=True):
         pass
-    said = f"applied {', '.join(names)}" if names else "nothing to do: it has this version's schema"
-    say(f"{described(address)}: {said}")
+    outcome = f"applied {', '.join(names)}" if names else "nothing to do: it has this version's schema"
+    say(f"{store_label(address)}: {outcome}")
 
 
 async def _print_pending(address: str) -> None:
@@ -26,16 +26,16 @@ async def _print_pending(address: str) -> None:
     for name, text in pending:
         print(f"-- {name}\n{text.rstrip()}\n")
     if not pending:
-        say(f"{described(address)}: nothing to do: it has this version's schema")
+        say(f"{store_label(address)}: nothing to do: it has this version's schema")
 
 
 async def _pending(address: str) -> list[tuple[str, str]]:
-    """Return the migrations that are to be applied, with their SQL."""
+    """Return the names and the SQL of the migrations that are not applied yet."""
     if address.startswith("sqlite:"):
-        # Imports SQLite's library.
+        # Imported here, because it imports the SQLite library.
         from weft.stores.sqlite.schema import pending_migrations
 
-        path = file_of(address) if exists(address) else None
+        path = file_of(address) if store_exists(address) else None
         return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending_migrations(path)]
     if not address.startswith(("postgresql://", "postgres://")):
         raise UsageError(f"{address} has no schema.", hint="Name a store: --url postgresql://user@host/database")

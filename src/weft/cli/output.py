@@ -1,4 +1,4 @@
-"""What commands print: JSON for programs, short lines for people. Times are local for people and UTC for programs."""
+"""Format the output of commands: JSON with UTC times for programs, short lines with local times for people."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ STYLES = {
 
 
 class SafeText(RichText):
-    """One line on the terminal. Line breaks and escapes in it are spelled out."""
+    """One line on the terminal. Line breaks and escape sequences are shown as visible text."""
 
     def __init__(self, text: str = "", style: str | Style = "") -> None:
         super().__init__(escape_line(text), style)
@@ -46,14 +46,14 @@ class SafeText(RichText):
 
     @classmethod
     def assemble(cls, *parts: RichText | str | tuple[str, str | Style], style: str | Style = "") -> Self:  # type: ignore[override]
-        made = cls(style=style)
+        text = cls(style=style)
         for part in parts:
-            made.append(*part) if isinstance(part, tuple) else made.append(part)
-        return made
+            text.append(*part) if isinstance(part, tuple) else text.append(part)
+        return text
 
 
 def lines(text: str, style: str = "") -> RichText:
-    """Return a text of several lines with its escapes spelled out."""
+    """Return a text of several lines, with escape sequences as visible text."""
     return RichText(escape_controls(text), style)
 
 
@@ -62,23 +62,23 @@ class _Console(Console):
         return super().render_str(escape_controls(text), **options)
 
     def on_broken_pipe(self) -> None:
-        """Raise, so that the entry point ends quietly: the reader has seen enough."""
+        """Raise BrokenPipeError, so that the entry point ends quietly after the reader closed the pipe."""
         raise BrokenPipeError
 
 
 def console() -> Console:
-    """Return the terminal. Piped output is not cut to its width; escapes in it are spelled out."""
+    """Return a console for stdout. It shows escape sequences as visible text, and does not cut piped output."""
     width = None if sys.stdout.isatty() else WIDTH_MAX
     return _Console(highlight=False, soft_wrap=True, width=width)
 
 
 def print_json(document: Any) -> None:
-    """Print one indented document."""
+    """Print a value as indented JSON."""
     print(escape_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()))
 
 
 def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[str | RichText]]) -> None:
-    """Print columns without a frame. On a terminal only the last one is cut."""
+    """Print columns without a frame. On a terminal, only the last column is cut."""
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 3, 0, 0))
     for heading in headings[:-1]:
         table.add_column(heading, no_wrap=True, overflow="fold")
@@ -89,12 +89,12 @@ def print_table(out: Console, headings: Sequence[str], rows: Iterable[Sequence[s
 
 
 def status_text(status: str) -> SafeText:
-    """Return a status in its colour."""
+    """Return a status with its colour."""
     return SafeText(status.replace("_", " "), style=STYLES.get(status, ""))
 
 
 def iso(ms: int | None) -> str | None:
-    """Format a time for programs."""
+    """Format a time for programs, in UTC."""
     return None if not ms else datetime.fromtimestamp(ms / 1000, UTC).isoformat(timespec="milliseconds")
 
 
@@ -106,7 +106,7 @@ def moment(ms: int) -> str:
 
 
 def age(ms: int) -> str:
-    """Format a length of time in its two biggest units at most: "3d4h", "12m", "5s"."""
+    """Format a duration in at most two units: "3d4h", "12m", "5s"."""
     ms = max(0, ms)
     if ms >= 3_600_000:
         return format_ms(ms - ms % (3_600_000 if ms >= 86_400_000 else 60_000))
@@ -114,12 +114,12 @@ def age(ms: int) -> str:
 
 
 def took(ms: int) -> str:
-    """Format how long something took: exact while that matters."""
+    """Format how long something took: in milliseconds below 10 seconds, and in seconds above."""
     return format_ms(ms) if ms < 10_000 else format_ms(ms - ms % 1_000)
 
 
 def value(raw: bytes, *, chars_max: int = 70) -> str:
-    """Return a recorded value, shortened."""
+    """Return the shortened text of a recorded value."""
     if values.is_ref(raw):
         return f"({values.parse_ref(raw).size:,} bytes)"
     text = values.unseal(raw).decode("utf-8", "replace")
@@ -127,13 +127,13 @@ def value(raw: bytes, *, chars_max: int = 70) -> str:
 
 
 def pretty(raw: bytes) -> str:
-    """Format a result for people: text as it is, anything else as indented JSON."""
+    """Format a result for people: text unchanged, and everything else as indented JSON."""
     decoded = msgspec.json.decode(raw)
     return decoded if isinstance(decoded, str) else msgspec.json.format(raw, indent=2).decode()
 
 
 def document(raw: bytes) -> Any:
-    """Return a recorded value for programs; one too big for the log is its reference."""
+    """Return a recorded value for programs. A value that is stored outside the log is returned as its reference."""
     return msgspec.json.decode(raw if values.is_ref(raw) else values.unseal(raw))
 
 
@@ -151,7 +151,7 @@ def sentence(text: str) -> str:
 
 
 def run_document(row: RunRow) -> dict[str, Any]:
-    """Return what every listing says about a run."""
+    """Return the fields of a run that every JSON listing has."""
     return {
         "id": row.id,
         "workflow": row.workflow,

@@ -1,7 +1,7 @@
 """Parse the command line.
 
-Typer reads parameters with pydantic, whose import takes longer than most commands. ``TextCommand`` passes text on as
-it was typed.
+Typer reads parameters with pydantic, whose import takes longer than most commands. ``TextCommand`` passes the text of
+arguments on unchanged.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ RUNNING, LOOKING, STEERING, OTHER = "Run", "Look", "Steer", "More"
 
 
 class TextCommand(TyperCommand):
-    """A command whose arguments stay text."""
+    """A command that gets its arguments as text."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return [_as_typed(parameter) for parameter in super().get_params(ctx)]
@@ -39,7 +39,7 @@ def _value(required: bool, read: Callable[[Any, Any], Any], context: Any, value:
 
 
 class CommandGroup(TyperGroup):
-    """All commands, listed by what they are for."""
+    """All commands. The help lists them by purpose."""
 
     def get_params(self, ctx: Any) -> list[Any]:
         return [_as_typed(parameter) for parameter in super().get_params(ctx)]

@@ -14,7 +14,7 @@ from weft.authoring.group import Group, Registrar
 from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.messages import say
 from weft.cli.output import SafeText, age, console, iso, lines, print_json, sentence
-from weft.cli.place import described, exists, opened, project_settings, url_of
+from weft.cli.store_access import open_service, project_settings, store_exists, store_label, url_of
 from weft.core.plurals import pluralize
 from weft.errors import UnknownStep, UsageError
 from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
@@ -25,11 +25,11 @@ from weft.runtime.programs import graph_definition, store_definition
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
 
-WITHOUT_APP = "Steps of an app are known only with it: --app FILE"
+WITHOUT_APP = "To include the steps of an app, add --app FILE"
 
 
 class KnownSteps(msgspec.Struct, frozen=True):
-    """The steps that a command can use: those of the app, if one is named, and those of the store, if there is one."""
+    """The steps that a command can use: those of the app and of the store, as far as there are any."""
 
     group: Registrar
     service: RunService | None
@@ -37,7 +37,7 @@ class KnownSteps(msgspec.Struct, frozen=True):
 
     @property
     def has_app(self) -> bool:
-        """Without one, only what was registered in the store is known: a live host may have more."""
+        """Whether an app is named. Without one, only the steps in the store are known; a host may have more."""
         return isinstance(self.group, App)
 
 
@@ -45,15 +45,15 @@ class KnownSteps(msgspec.Struct, frozen=True):
 async def known_steps(
     url: str | None, app: str | None, command: str, *, create: bool = False
 ) -> AsyncIterator[KnownSteps]:
-    """Return the steps of the app and of the store, as a host would have them. Raises NameTaken, BadStep."""
+    """Return the steps of the app and of the store, as a host would know them. Raises NameTaken, BadStep."""
     target = app or project_settings().get("app")
     loaded: LoadedApp | None = load_app(target, command) if target else None
     address = url_of(url, app, loaded)
     group: Registrar = loaded.app if loaded is not None else Group()
-    if address.startswith("memory:") or (not create and not exists(address)):
+    if address.startswith("memory:") or (not create and not store_exists(address)):
         yield KnownSteps(group, None, address)
         return
-    async with opened(address, create=create) as service:
+    async with open_service(address, create=create) as service:
         stored = await StoredCatalogue(service.store.definitions, service.clock).catalogue()
         for fault in group.registered.learn_steps({step: entry.definition for step, entry in stored.entries.items()}):
             raise fault
@@ -61,21 +61,24 @@ async def known_steps(
 
 
 def given_facts(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
-    """Read facts: ``k=v`` has a value, ``k`` is not known yet. Returns all names, and the values that are known."""
+    """Read ``--given``: ``k=v`` is a fact with its value, ``k`` a fact whose value is not known yet.
+
+    Returns all names, and the values that are known.
+    """
     values: dict[str, Any] = {}
     names: dict[str, None] = {}
     for word in words:
         name, equals, text = word.partition("=")
         if not name:
-            raise UsageError(f"{word!r} names no fact.", hint="--given order_id=o-1, or --given order_id")
+            raise UsageError(f"{word!r} names no fact.", hint="Write --given order_id=o-1, or --given order_id.")
         names[name] = None
         if equals:
             values[name] = parse_word(text)
     return list(names), values
 
 
-class Shown(msgspec.Struct, frozen=True):
-    """How a plan is to be shown."""
+class PlanFormat(msgspec.Struct, frozen=True):
+    """The output format of ``weft plan``."""
 
     json: bool = False
     svg: bool = False
@@ -84,22 +87,22 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 async def print_plan(
-    goals: Sequence[str], given: Sequence[str], shown: Shown, *, url: str | None, app: str | None
+    goals: Sequence[str], given: Sequence[str], plan_format: PlanFormat, *, url: str | None, app: str | None
 ) -> int:
-    """Print the plan for these goals. Returns 1 if it could not start. Raises UnknownStep, BadPlan."""
+    """Print the plan for these goals. Returns 1 if facts are missing. Raises UnknownStep, BadPlan."""
     names, values = given_facts(given)
-    async with known_steps(url, app, "weft plan", create=shown.freeze is not None) as known:
+    async with known_steps(url, app, "weft plan", create=plan_format.freeze is not None) as known:
         plan = _planned(known, goals, names)
-        if shown.freeze is not None:
-            await _freeze(plan, shown.freeze, known)
+        if plan_format.freeze is not None:
+            await _freeze(plan, plan_format.freeze, known)
             return 0
         reuse: dict[str, Memo] = {}
         if known.service is not None:
             reuse = await find_reusable(plan.plan, values, known.service.store.memos, now=known.service.clock.now_ms())
-        if shown.svg or shown.mermaid:
+        if plan_format.svg or plan_format.mermaid:
             picture = picture_of_plan(plan.plan)
-            print(render_svg(picture) if shown.svg else render_mermaid(picture))
-        elif shown.json:
+            print(render_svg(picture) if plan_format.svg else render_mermaid(picture))
+        elif plan_format.json:
             print_json({"store": known.address, **_document(plan, reuse)})
         else:
             _print(plan, reuse, known)
@@ -129,10 +132,10 @@ def _print(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:
 
 def _origin(known: KnownSteps) -> str:
     if not known.has_app:
-        return f"store {described(known.address)}. {WITHOUT_APP}"
+        return f"store {store_label(known.address)}. {WITHOUT_APP}"
     if known.service is None:
-        return "the app alone: there is no store yet."
-    return f"the app and of store {described(known.address)}."
+        return "the app only: there is no store yet."
+    return f"the app and of store {store_label(known.address)}."
 
 
 def _document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
@@ -144,9 +147,11 @@ def _document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
 
 
 async def _freeze(plan: Plan, name: str, known: KnownSteps) -> None:
-    """Keep the plan as a graph in the store, for every process that hosts its steps."""
+    """Store the plan as a graph, which every process that has its steps can host."""
     if known.service is None:
-        raise UsageError(f"{known.address} keeps nothing, so no graph can be stored there.", hint="Name a store: --url")
+        raise UsageError(
+            f"{known.address} is not durable, so no graph can be stored in it.", hint="Name a store: --url"
+        )
     loaded = plan.freeze(name).load()
     definition = graph_definition(loaded.graph, loaded.source, now=known.service.clock.now_ms())
     await store_definition(known.service.store.definitions, definition)

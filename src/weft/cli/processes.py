@@ -1,11 +1,11 @@
-"""Several processes of one command: the parent starts them, restarts those that die, and stops them all.
+"""Run one command in several processes: the parent starts them, restarts those that die, and stops them all.
 
 The first process is started alone. If it cannot start, the parent ends with its error; otherwise the others follow. A
-process that dies later is started again, at once for the first time and then with growing pauses. Each process has a
-socket to the parent: it reports on it that it is ready, or why it cannot start, and it stops when the parent is gone.
+process that dies later is restarted, the first time at once and then with growing pauses. Each process has a socket to
+the parent, on which it reports that it is ready or why it cannot start. It stops when the parent has ended.
 
-SIGTERM or SIGINT stops all processes in order; a second signal kills them. Processes are in process groups of their
-own, so Ctrl-C reaches only the parent.
+SIGTERM or SIGINT stops all processes cleanly; a second signal kills them. Each process has its own process group, so
+that Ctrl-C reaches only the parent.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PROCESSES_MAX = 64
 PAUSE_SECONDS_FIRST = 0.5
 PAUSE_SECONDS_MAX = 30.0
 STABLE_SECONDS = 60.0
-"""A process that lived for this long is started again without a pause."""
+"""A process that ran for this long is restarted without a pause."""
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -43,16 +43,16 @@ class ChildCommand(msgspec.Struct, frozen=True, kw_only=True):
     url: str | None
     number: int
     path: Sequence[str]
-    """Where Python looks for modules, as in the parent."""
+    """The module search path of the parent."""
     host: str = ""
     port: int = 0
     parent_fd: int = -1
     listener_fd: int = -1
-    """A listening socket that all processes share; -1: each opens one of its own on the port."""
+    """A listening socket that all processes share. -1 means that each process opens its own on the port."""
 
 
 class ChildReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a child tells its parent: it is ready, with lines for people, or why it could not start."""
+    """The report of a child to its parent: lines to print when it is ready, or why it could not start."""
 
     lines: Sequence[str] = ()
     code: str = ""
@@ -69,14 +69,16 @@ class ChildReport(msgspec.Struct, frozen=True, kw_only=True):
 def check_processes(count: int, url: str) -> None:
     """Refuse a number of processes that cannot work. Raises UsageError."""
     if count > PROCESSES_MAX:
-        raise UsageError(f"{count} processes are more than {PROCESSES_MAX}.", hint="Use one for each core.")
+        raise UsageError(
+            f"{count} processes are too many; the limit is {PROCESSES_MAX}.", hint="Use one process per core."
+        )
     if count > 1 and url.startswith("memory:"):
         raise UsageError(
-            f"{url} lives in one process, so {count} processes cannot share it.",
+            f"{url} exists only in one process, so {count} processes cannot share it.",
             hint="Use a store that they can share: --url sqlite:///weft.db, or Postgres.",
         )
     if count > 1 and sys.platform == "win32":
-        raise UsageError("--processes needs a system with Unix signals.", hint="Use one process here.")
+        raise UsageError("--processes is not supported on Windows.", hint="Use one process.")
 
 
 # --- the parent ---------------------------------------------------------------------------------------------------
@@ -92,25 +94,25 @@ class ChildProcess:
 
     @classmethod
     async def start(cls, command: ChildCommand, listener: socket.socket | None) -> ChildProcess:
-        """Start a process. It inherits its end of the channel and the listening socket, if that is shared."""
+        """Start a process. It inherits one end of the channel and, if it is shared, the listening socket."""
         ours, theirs = socket.socketpair()
         ours.setblocking(False)
         fds = [theirs.fileno(), *([listener.fileno()] if listener is not None else [])]
-        given = msgspec.structs.replace(command, parent_fd=fds[0], listener_fd=fds[-1] if listener is not None else -1)
+        sent = msgspec.structs.replace(command, parent_fd=fds[0], listener_fd=fds[-1] if listener is not None else -1)
         with theirs:
             process = await asyncio.create_subprocess_exec(
                 sys.executable,
                 "-P",
                 "-m",
                 "weft.cli.child",
-                msgspec.json.encode(given).decode(),
+                msgspec.json.encode(sent).decode(),
                 pass_fds=fds,
                 process_group=0,
             )
         return cls(process, command.number, ours)
 
     async def report(self) -> ChildReport | None:
-        """Wait until the process is ready or cannot start. None: it ended without a word."""
+        """Wait until the process is ready or cannot start. Returns None if it ended without a report."""
         raw = b""
         while not raw.endswith(b"\n"):
             part = await asyncio.get_running_loop().sock_recv(self._channel, 65_536)
@@ -124,14 +126,14 @@ class ChildProcess:
             self.process.send_signal(number)
 
     async def wait(self) -> str:
-        """Wait until the process has ended. Returns how."""
+        """Wait until the process has ended. Returns its exit code or the signal that ended it, as text."""
         code = await self.process.wait()
         self._channel.close()
         return signal.Signals(-code).name if code < 0 else f"exit code {code}"
 
 
 class Supervisor:
-    """Keeps a number of processes of one command running until a signal comes."""
+    """Keeps several processes of one command running until a signal arrives."""
 
     def __init__(self, command: ChildCommand, count: int, listener: socket.socket | None = None) -> None:
         self._command = command
@@ -142,7 +144,7 @@ class Supervisor:
         self._killed = False
 
     async def run(self, *, ready: Callable[[Sequence[str]], None], stopping: Callable[[], None]) -> None:
-        """Run all processes until a signal comes.
+        """Run all processes until a signal arrives.
 
         ``ready`` is called with the lines of the first process when all are ready, ``stopping`` at the first signal.
 
@@ -169,7 +171,7 @@ class Supervisor:
             raise KeyboardInterrupt
 
     def _on_signal(self) -> None:
-        """Stop all processes in order; kill them at the second signal."""
+        """Stop all processes cleanly, or kill them at the second signal."""
         self._killed = self._stopping.is_set()
         self._stopping.set()
         if self._listener is not None:
@@ -178,7 +180,7 @@ class Supervisor:
             child.send_signal(signal.SIGKILL if self._killed else signal.SIGTERM)
 
     async def _stop(self, keepers: Sequence[asyncio.Task[None]]) -> None:
-        """Stop what still runs: after a failed start, or an error here."""
+        """Stop the processes that are still running, for example after a failed start."""
         for keeper in keepers:
             keeper.cancel()
         await asyncio.gather(*keepers, return_exceptions=True)
@@ -202,10 +204,14 @@ class Supervisor:
         del self._children[number]
         if self._stopping.is_set():
             return ChildReport()
-        raise report.error() if report is not None else Unavailable(f"Process {number} ended with {how} as it started.")
+        raise (
+            report.error()
+            if report is not None
+            else Unavailable(f"Process {number} ended with {how} while it started.")
+        )
 
     async def _keep(self, number: int) -> None:
-        """Start a process again whenever it ends, until all are stopped."""
+        """Restart a process whenever it ends, until all are stopped."""
         loop, pause = asyncio.get_running_loop(), 0.0
         while not self._stopping.is_set():
             started = loop.time()
@@ -244,22 +250,22 @@ class Supervisor:
 
 
 class ParentProcess:
-    """The parent, as a child process reaches it."""
+    """The connection of a child process to its parent."""
 
     def __init__(self, fd: int) -> None:
         self._channel = socket.socket(fileno=fd)
         self._channel.set_inheritable(False)
-        self.told = False
-        """Whether this process has reported."""
+        self.has_reported = False
+        """Whether this process has sent its report."""
 
-    def tell(self, report: ChildReport) -> None:
+    def report(self, report: ChildReport) -> None:
         """Report that this process is ready, or why it is not."""
-        self.told = True
+        self.has_reported = True
         with contextlib.suppress(OSError):
             self._channel.sendall(msgspec.json.encode(report) + b"\n")
 
-    def stop_with(self) -> None:
-        """Stop this process as by SIGTERM when the parent is gone."""
+    def stop_when_gone(self) -> None:
+        """Send SIGTERM to this process when the parent has ended."""
         loop = asyncio.get_running_loop()
 
         def gone() -> None:

@@ -11,8 +11,8 @@ from rich.console import Console
 from weft.cli.arguments import pairs
 from weft.cli.login import login
 from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
-from weft.cli.place import described, exists, opened, url_of
-from weft.cli.run_control import reached, report
+from weft.cli.run_control import handle_of, report
+from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.core.escapes import escape_line
 from weft.core.ids import RunId
 from weft.errors import NotFound, UsageError
@@ -24,7 +24,7 @@ from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
 
 
-class Given(msgspec.Struct, frozen=True):
+class TypedAnswer(msgspec.Struct, frozen=True):
     """An answer as it was typed."""
 
     approved: bool
@@ -35,26 +35,26 @@ class Given(msgspec.Struct, frozen=True):
 
 
 async def print_inbox(question: str | None, *, of: str | None, url: str | None, app: str | None, json: bool) -> None:
-    """Print all open questions, longest wait first; or one of them, with what it is about."""
+    """Print all open questions, oldest first, or one question with its details."""
     if question is not None:
-        async with opened(url, app) as service:
-            await _print_one(service, await _found(service, question), json=json)
+        async with open_service(url, app) as service:
+            await _print_one(service, await _find_question(service, question), json=json)
         return
     address = url_of(url, app)
     found: list[OpenQuestion] = []
-    if exists(address):
-        async with opened(address) as service:
+    if store_exists(address):
+        async with open_service(address) as service:
             found = [item async for item in all_open(service) if of is None or item.is_for(of)]
     found.sort(key=lambda item: item.question.since)
     if json:
-        print_json({"store": address, "questions": [_described(item) for item in found]})
+        print_json({"store": address, "questions": [_document(item) for item in found]})
         return
     _print_all(console(), found, address)
 
 
 def _print_all(out: Console, found: Sequence[OpenQuestion], address: str) -> None:
     if not found:
-        out.print(f"No open questions. Store: {described(address)}.")
+        out.print(f"No open questions. Store: {store_label(address)}.")
         return
     now = _now()
     rows = [
@@ -69,31 +69,31 @@ def _print_all(out: Console, found: Sequence[OpenQuestion], address: str) -> Non
     ]
     print_table(out, ("ID", "QUESTION", "WAITS", "DUE", "OF"), rows)
     out.print(
-        f"[dim]Store: {described(address)}. One of them: weft inbox ID. Answer: weft decide ID approve|reject[/dim]"
+        f"[dim]Store: {store_label(address)}. One of them: weft inbox ID. Answer: weft decide ID approve|reject[/dim]"
     )
 
 
-async def _found(service: RunService, question: str) -> OpenQuestion:
-    """Find the open question that is meant. Raises NotFound, UsageError."""
-    row, place = await _meant(service, question)
+async def _find_question(service: RunService, question: str) -> OpenQuestion:
+    """Find an open question by its id. Raises NotFound, UsageError."""
+    row, place = await _find_place(service, question)
     found = questions_at(await open_in(service, row), place)
     if found:
-        _only(row, found)
+        _only_place(row, found)
         return found[0]
-    raise NotFound(f"{row.id} has no open question {place!r}.", hint=f"weft explain {row.id} says what it waits for.")
+    raise NotFound(f"{row.id} has no open question {place!r}.", hint=f"weft explain {row.id} shows what it waits for.")
 
 
 async def _print_one(service: RunService, item: OpenQuestion, *, json: bool) -> None:
     about = await service.values.load(bytes(item.question.about))
     if json:
-        print_json({**_described(item), "about": msgspec.json.decode(about)})
+        print_json({**_document(item), "about": msgspec.json.decode(about)})
         return
     out, question = console(), item.question
     out.print(item.id, markup=False, style="bold")
     lines = {
         "question": escape_line(question.title),
         "of": escape_line(", ".join(item.asked)) or "anybody",
-        "needs": f"approvals: {question.quorum}" + (", not of whoever started the run" if question.four_eyes else ""),
+        "needs": f"approvals: {question.quorum}" + (", not by the starter of the run" if question.four_eyes else ""),
         "approved by": escape_line(", ".join(question.approvals)),
         "due": f"{moment(question.due)}, then {question.on_timeout}" if question.due else "",
         "digest": item.digest,
@@ -106,7 +106,7 @@ async def _print_one(service: RunService, item: OpenQuestion, *, json: bool) -> 
             out.print(f"{name:11}  {indented}", markup=False)
 
 
-def _described(item: OpenQuestion) -> dict[str, Any]:
+def _document(item: OpenQuestion) -> dict[str, Any]:
     question = item.question
     return {
         "id": item.id,
@@ -127,31 +127,31 @@ def _described(item: OpenQuestion) -> dict[str, Any]:
     }
 
 
-async def answer_question(question: str, given: Given, *, url: str | None, app: str | None) -> None:
+async def answer_question(question: str, given: TypedAnswer, *, url: str | None, app: str | None) -> None:
     """Answer an open question. Raises NotFound, AlreadyDecided, BadValue."""
-    async with opened(url, app) as service:
-        row, location = await _meant(service, question)
+    async with open_service(url, app) as service:
+        row, location = await _find_place(service, question)
         found = questions_at(await open_in(service, row), location)
-        # If there are several, or none, the run itself refuses the answer.
+        # If there is not exactly one question at this location, the run refuses the answer.
         asked = found[0] if len(found) == 1 else None
         schema = asked.question.form if asked is not None else None
         location = asked.place if asked is not None else location
-        # The digest of the question as it is now: if the question changes meanwhile, the answer is refused.
+        # With the current digest, the answer is refused if the question changes in the meantime.
         digest = given.digest or (asked.digest if asked is not None else "")
         by = given.by if given.by is not None else login()
         form = form_of(given.form, schema) if given.form else None
-        handle = reached(service, row)
+        handle = handle_of(service, row)
         await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form, digest=digest)
         done = "approved" if given.approved else "rejected"
         await report(service, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")
 
 
-async def _meant(service: RunService, question: str) -> tuple[RunRow, str]:
-    """Return the run and the place that an id means. Without a place, the only open question of the run is meant."""
+async def _find_place(service: RunService, question: str) -> tuple[RunRow, str]:
+    """Return the run and the location of a question. If the id names only a run, it must have one open question."""
     whole = await service.store.directory.find(RunId(question))
     if whole is not None or ":" not in question:
         row = whole or await service.by_prefix(question)
-        return row, _only(row, await open_in(service, row))
+        return row, _only_place(row, await open_in(service, row))
     known = await split_place(service, question)
     if known is not None:
         return known
@@ -159,18 +159,19 @@ async def _meant(service: RunService, question: str) -> tuple[RunRow, str]:
     return await service.by_prefix(run), location
 
 
-def _only(row: RunRow, questions: Sequence[OpenQuestion]) -> str:
+def _only_place(row: RunRow, questions: Sequence[OpenQuestion]) -> str:
     if len(questions) == 1:
         return questions[0].place
     if not questions:
-        raise NotFound(f"{row.id} has no open question.", hint=f"weft explain {row.id} says what it waits for.")
+        raise NotFound(f"{row.id} has no open question.", hint=f"weft explain {row.id} shows what it waits for.")
     raise UsageError(
-        f"{row.id} has {len(questions)} open questions.", hint=f"Say which: {', '.join(item.id for item in questions)}"
+        f"{row.id} has {len(questions)} open questions.",
+        hint=f"Name one of them: {', '.join(item.id for item in questions)}",
     )
 
 
 def form_of(words: Sequence[str], schema: dict[str, Any] | None) -> Any:
-    """Read what was typed for a form: one JSON value, or fields by name. Raises UsageError."""
+    """Read ``--form``: one JSON value, or fields as ``KEY=VALUE``. Raises UsageError."""
     if len(words) == 1 and "=" not in words[0].partition('"')[0]:
         try:
             return msgspec.json.decode(words[0])
@@ -180,7 +181,7 @@ def form_of(words: Sequence[str], schema: dict[str, Any] | None) -> Any:
 
 
 def _field(key: str, text: str, schema: dict[str, Any]) -> Any:
-    """Read a field as its schema wants it: as text where that fits, else as JSON."""
+    """Read a field: as text if its schema accepts text, and otherwise as JSON."""
     definitions = schema.get("$defs", {})
     whole = definitions.get(schema.get("$ref", "").rpartition("/")[2], schema)
     field = whole.get("properties", {}).get(key)
@@ -190,7 +191,7 @@ def _field(key: str, text: str, schema: dict[str, Any]) -> Any:
 
 
 def _now() -> int:
-    # Imported with the store anyway.
+    # Imported here, because the import is slow. Opening the store needs it anyway.
     from weft.runtime.clock import SystemClock
 
     return SystemClock().now_ms()

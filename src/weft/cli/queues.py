@@ -8,15 +8,15 @@ import msgspec
 
 from weft.cli.messages import say
 from weft.cli.output import console, print_json, print_table
-from weft.cli.place import described, opened, url_of
+from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.durations import duration_ms, format_ms
 from weft.errors import BadDuration, UsageError
 from weft.ports.store import QueueLimits, QueueRow
 from weft.stores import shown_url
 
 
-class Change(msgspec.Struct, frozen=True):
-    """What is to be changed, as it was typed. None: it stays as it is."""
+class LimitChange(msgspec.Struct, frozen=True):
+    """The new limits of a queue, as they were typed. None means no change."""
 
     concurrency: str | None
     rate: str | None
@@ -38,24 +38,24 @@ class Change(msgspec.Struct, frozen=True):
 
 
 async def print_queues(name: str | None, *, url: str | None, app: str | None, json: bool) -> None:
-    """Print all queues with rows or limits, or one."""
+    """Print all queues that have tasks or limits, or one of them."""
     address = url_of(url, app)
-    async with opened(address) as service:
+    async with open_service(address) as service:
         queues = [row for row in await service.store.tasks.queues() if name in {None, row.queue}]
     if json:
         print_json({"store": shown_url(address), "queues": [_document(row) for row in queues]})
         return
     out = console()
     if not queues:
-        out.print(f"Nothing waits in a queue, and none has limits. Store: {described(address)}.")
+        out.print(f"No queue has waiting tasks or limits. Store: {store_label(address)}.")
         return
-    print_table(out, ("QUEUE", "WAITING", "IN HANDS", "AT ONCE", "RATE", "PRIORITY"), [_line(row) for row in queues])
-    out.print(f"[dim]Store: {described(address)}.[/dim]")
+    print_table(out, ("QUEUE", "WAITING", "RUNNING", "AT ONCE", "RATE", "PRIORITY"), [_line(row) for row in queues])
+    out.print(f"[dim]Store: {store_label(address)}.[/dim]")
 
 
-async def limit_queue(name: str, change: Change, *, url: str | None, app: str | None) -> None:
-    """Set what a queue may do, on all hosts together."""
-    async with opened(url_of(url, app), create=True) as service:
+async def limit_queue(name: str, change: LimitChange, *, url: str | None, app: str | None) -> None:
+    """Set the limits of a queue, which apply to all hosts together."""
+    async with open_service(url_of(url, app), create=True) as service:
         tasks = service.store.tasks
         limits = change.applied((await tasks.limits()).get(name, QueueLimits()))
         await tasks.limit(name, limits if limits != QueueLimits(per_ms=limits.per_ms) else None)
@@ -98,9 +98,9 @@ def _rate(text: str) -> dict[str, Any]:
     """Read a rate: ``10/1s``, ``10/s``, ``500/1h30m``."""
     if text == "none":
         return {"rate": None, "per_ms": QueueLimits().per_ms}
-    number, _, stretch = text.partition("/")
+    number, _, period = text.partition("/")
     try:
-        per_ms = duration_ms(stretch if stretch[:1].isdigit() else f"1{stretch}")
+        per_ms = duration_ms(period if period[:1].isdigit() else f"1{period}")
     except BadDuration:
         per_ms = 0
     rate = _number(number, "--rate") if number.isdigit() else None

@@ -1,4 +1,4 @@
-"""``weft run`` hosts the engine for one run and waits; ``weft start`` hands a run to a process that hosts it."""
+"""``weft run`` and ``weft start``. The first hosts a run and waits for it; the second leaves it to another process."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from weft.authoring.graphs import Graph
 from weft.authoring.runnable import Runnable
 from weft.authoring.workflows import Workflow
 from weft.cli.app_file import LoadedApp, load_app
-from weft.cli.arguments import given, pairs, unread
+from weft.cli.arguments import keep_text, pairs, read_arguments
 from weft.cli.live_run import LiveNotices
 from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.output import pretty, print_json
-from weft.cli.place import exists, opened, project_settings, url_of
 from weft.cli.plan import known_steps
-from weft.cli.run_control import NOBODY, is_taken_up
+from weft.cli.run_control import NO_HOST, is_acted_on
+from weft.cli.store_access import open_service, project_settings, store_exists, url_of
 from weft.core import values
 from weft.core.escapes import escape_controls
 from weft.core.ids import RunId
@@ -38,7 +38,7 @@ from weft.runtime.typed_words import Read, reader_for_schema, reader_for_signatu
 
 
 class RunRequest(msgspec.Struct, frozen=True):
-    """What ``weft run`` was asked for: ``[FILE] WORKFLOW [KEY=VALUE]...`` and its options."""
+    """The arguments of ``weft run``, ``[FILE] WORKFLOW [KEY=VALUE]...``, and its options."""
 
     words: Sequence[str]
     app: str | None
@@ -47,33 +47,33 @@ class RunRequest(msgspec.Struct, frozen=True):
 
     def parts(self) -> tuple[str, str, Sequence[str]]:
         """Return the file with the app, the workflow and its arguments. Raises UsageError."""
-        settled = self.app or project_settings().get("app")
+        default_file = self.app or project_settings().get("app")
         first, *rest = self.words
-        if settled is None or (rest and "=" not in rest[0]) or _is_file(first):
+        if default_file is None or (rest and "=" not in rest[0]) or _is_file(first):
             if not rest or "=" in rest[0]:
                 raise UsageError(
                     f"weft run {first} names no {'workflow' if _is_file(first) else 'file'}.",
-                    hint="weft run app.py order order_id=o-1; without a file where --app or [tool.weft] app has it",
+                    hint="weft run app.py order order_id=o-1. The file can also be in --app or [tool.weft] app.",
                 )
             return first, rest[0], rest[1:]
-        return settled, first, rest
+        return default_file, first, rest
 
 
 def _is_file(word: str) -> bool:
     return Path(word.partition(":")[0]).suffix == ".py"
 
 
-def run_here(wish: RunRequest, *, url: str | None, json: bool) -> None:
+def run_here(request: RunRequest, *, url: str | None, json: bool) -> None:
     """Run a workflow in this process and print its result, as ``app.run`` does."""
-    file, workflow, words = wish.parts()
+    file, workflow, words = request.parts()
     loaded = load_app(file, "weft run")
     if url is not None:
         loaded.app.url = url
-    found = workflow_of(loaded, workflow)
-    arguments = given(words, wish.source, _parse(found, loaded.app))
+    runnable = workflow_of(loaded, workflow)
+    arguments = read_arguments(words, request.source, _argument_reader(runnable, loaded.app))
     loaded.app.notices = LiveNotices
-    result = loaded.app.run(found, arguments, id=wish.id)
-    raw = found.result.encode(result, what=f"{workflow} returned")
+    result = loaded.app.run(runnable, arguments, id=request.id)
+    raw = runnable.result.encode(result, what=f"{workflow} returned")
     if isinstance(result, Facts):
         gives = {goal for goal in result.returned if (step := loaded.app.registered.planned_step(goal)) and step.gives}
         raw = values.encode(goal_outputs(result.result, result.returned, gives), what=f"{workflow} gave")
@@ -83,14 +83,14 @@ def run_here(wish: RunRequest, *, url: str | None, json: bool) -> None:
         print(escape_controls(pretty(raw)) if sys.stdout.isatty() else pretty(raw))
 
 
-async def start_elsewhere(
+async def start_run(
     workflow: str, *, words: Sequence[str], source: str | None, id: str | None, url: str | None, app: str | None
 ) -> None:
-    """Put a new run into the store. With an app its arguments are checked here, else where it runs."""
+    """Add a new run to the store. With an app, its arguments are checked here, and otherwise by its host."""
     target = app or project_settings().get("app")
     loaded = load_app(target, "weft start") if target else None
-    read = _parse(loaded.workflow(workflow), loaded.app) if loaded is not None else unread
-    arguments = given(words, source, read)
+    read = _argument_reader(loaded.workflow(workflow), loaded.app) if loaded is not None else keep_text
+    arguments = read_arguments(words, source, read)
     attributes = {STARTED_BY: name} if (name := login()) else {}
     order = StartOrder(
         workflow=workflow,
@@ -99,35 +99,37 @@ async def start_elsewhere(
         attributes=attributes,
         words=list(pairs(words)) if loaded is None else (),
     )
-    async with opened(url_of(url, app, loaded), create=True) as service:
+    async with open_service(url_of(url, app, loaded), create=True) as service:
         started = await service.start(order, loaded.app.catalogue() if loaded is not None else None)
-        await _tell_started(service, started.id)
+        await _print_started(service, started.id)
 
 
-async def _tell_started(service: RunService, run_id: RunId) -> None:
+async def _print_started(service: RunService, run_id: RunId) -> None:
     print(run_id, flush=True)
-    if not await is_taken_up(service, await service.row(run_id)):
-        say(NOBODY)
+    if not await is_acted_on(service, await service.row(run_id)):
+        say(NO_HOST)
 
 
 async def start_goals(
     goals: Sequence[str], *, words: Sequence[str], source: str | None, id: str | None, url: str | None, app: str | None
 ) -> None:
-    """Put a run for goals into the store. With an app it is planned here, else where it runs."""
+    """Add a run for goals to the store. With an app, it is planned here, and otherwise by its host."""
     async with known_steps(url, app, "weft start", create=True) as known:
         if known.service is None:
-            raise UsageError(f"{known.address} keeps nothing, so nobody would see the run.", hint="Name a store: --url")
+            raise UsageError(
+                f"{known.address} is not durable, so no host can find the run.", hint="Name a store: --url"
+            )
         attributes = {STARTED_BY: name} if (name := login()) else {}
         app_here = known.group if isinstance(known.group, App) else None
         order = StartOrder(
             goals=goals,
-            input=given(words, source, _reading_facts(app_here) if app_here is not None else unread),
+            input=read_arguments(words, source, _fact_reader(app_here) if app_here is not None else keep_text),
             id=id,
             attributes=attributes,
             words=list(pairs(words)) if app_here is None else (),
         )
         started = await known.service.start(order, app_here.catalogue() if app_here is not None else None)
-        await _tell_started(known.service, started.id)
+        await _print_started(known.service, started.id)
 
 
 def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:
@@ -142,21 +144,21 @@ def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:
 
 
 async def _stored_graph(url: str, name: str) -> dict[str, Any] | None:
-    if url.startswith("memory:") or not exists(url):
+    if url.startswith("memory:") or not store_exists(url):
         return None
-    async with opened(url) as service:
+    async with open_service(url) as service:
         versions = await stored_workflows(service.store.definitions, name)
     return dict(read_graph(versions[-1]).source) if versions else None
 
 
-def _parse(found: Runnable[Any], app: App) -> Read:
-    """Return how words become arguments, as the workflow declares them."""
-    if isinstance(found, Workflow):
-        return reader_for_signature(found.signature)
-    if isinstance(found, Graph):
-        return reader_for_schema(found.loaded.graph.input)
-    return _reading_facts(app)
+def _argument_reader(runnable: Runnable[Any], app: App) -> Read:
+    """Return the function that turns the text of an argument into its declared type."""
+    if isinstance(runnable, Workflow):
+        return reader_for_signature(runnable.signature)
+    if isinstance(runnable, Graph):
+        return reader_for_schema(runnable.loaded.graph.input)
+    return _fact_reader(app)
 
 
-def _reading_facts(app: App) -> Read:
+def _fact_reader(app: App) -> Read:
     return lambda fact, text: reader_for_type(app.registered.planner.fact_type(fact))(text)

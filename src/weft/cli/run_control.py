@@ -1,7 +1,7 @@
-"""Messages and commands to runs, wherever they are hosted. Each is durable when it is reported.
+"""Send messages and commands to runs in any process. Each is durable before it is reported.
 
-A command to a run that another process hosts travels as mail. Its host is given a moment to act, so that what is said
-and what the next command sees agree; if nobody hosts the run, the mail waits, and that is said.
+A command to a run in another process is sent as mail. The CLI waits a moment for the host to act on it, so that the
+next command sees the effect. If no process hosts the run, the mail is kept, and the CLI says so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from weft.authoring.handles import Handle
 from weft.cli.messages import say
-from weft.cli.place import found
+from weft.cli.store_access import open_run
 from weft.core.ids import RunId
 from weft.observe.sentences import force_hint
 from weft.ports.store import RunRow
@@ -24,28 +24,28 @@ from weft.steps.codec import Codec
 
 PATIENCE_SECONDS = 0.6
 LOOK_SECONDS = 0.02
-NOBODY = "no process hosts it now; the next one that does will act on it."
+NO_HOST = "no process hosts the run now; the next host will act on this."
 
 
-def reached(service: RunService, row: RunRow) -> Handle[Any]:
+def handle_of(service: RunService, row: RunRow) -> Handle[Any]:
     """Return a handle of the run."""
     return Handle(service, RunId(row.id), Codec.of(Any))
 
 
 async def send_message(run: str, name: str, body: str, *, key: str | None, url: str | None, app: str | None) -> None:
-    """Deliver a message; ``-`` reads its body from stdin."""
-    async with found(run, url, app) as (service, row):
+    """Send a message to a run. The body ``-`` is read from stdin."""
+    async with open_run(run, url, app) as (service, row):
         content = parse_word(sys.stdin.read() if body == "-" else body)
-        await reached(service, row).send(name, content, key=key)
+        await handle_of(service, row).send(name, content, key=key)
         await report(service, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
 
 
 async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app: str | None) -> None:
-    """Ask a run to stop, or end it without asking its code."""
-    async with found(run, url, app) as (service, row):
-        await reached(service, row).cancel(reason, force=force)
-        told = "ended without asking its code" if force else "told to stop"
-        await report(service, row, f"{row.id} is {told}", f"{row.id} will be {told}")
+    """Ask a run to stop or, with ``force``, end it without running its code."""
+    async with open_run(run, url, app) as (service, row):
+        await handle_of(service, row).cancel(reason, force=force)
+        action = "ended without running its code" if force else "asked to stop"
+        await report(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
         now = await service.row(row.id)
         if now.status == "cancelled" and now.fault is not None:
             say(NOT_UNDONE)
@@ -57,38 +57,38 @@ async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app
 
 
 async def pause_run(run: str, *, url: str | None, app: str | None) -> None:
-    """Keep a run from beginning anything new."""
-    async with found(run, url, app) as (service, row):
-        await reached(service, row).pause()
+    """Start no new work in a run until it is resumed."""
+    async with open_run(run, url, app) as (service, row):
+        await handle_of(service, row).pause()
         await report(service, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
 
 
 async def resume_run(run: str, *, url: str | None, app: str | None) -> None:
-    """Let a paused or held run go on."""
-    async with found(run, url, app) as (service, row):
-        await reached(service, row).resume()
-        await report(service, row, f"{row.id} goes on", f"{row.id} will go on")
+    """Continue a paused or held run."""
+    async with open_run(run, url, app) as (service, row):
+        await handle_of(service, row).resume()
+        await report(service, row, f"{row.id} continues", f"{row.id} will continue")
 
 
 async def retry_run(run: str, *, place: str, url: str | None, app: str | None) -> None:
-    """Try a failed run again, from a place on if one is given."""
-    async with found(run, url, app) as (service, row):
-        await reached(service, row).retry(start=place)
-        again = f"tried again{f' from {place}' if place else ''}"
-        await report(service, row, f"{row.id} is {again}", f"{row.id} will be {again}")
+    """Retry a failed run. With ``place``, everything from that location on is repeated."""
+    async with open_run(run, url, app) as (service, row):
+        await handle_of(service, row).retry(start=place)
+        action = f"retried{f' from {place}' if place else ''}"
+        await report(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
 
 
 async def report(service: RunService, row: RunRow, done: str, kept: str) -> None:
-    """Say what became of a command: its host has taken it in, or it is kept for the next one."""
-    if await is_taken_up(service, row):
+    """Print the result of a command: ``done`` if a host acts on it, and otherwise that it is kept for the next host."""
+    if await is_acted_on(service, row):
         print(done)
     else:
         print(kept, flush=True)
-        say(NOBODY)
+        say(NO_HOST)
 
 
-async def is_taken_up(service: RunService, row: RunRow) -> bool:
-    """Return whether a host acts on the run's mail: it has done so, or it is alive and busy."""
+async def is_acted_on(service: RunService, row: RunRow) -> bool:
+    """Return whether a host has acted on the run's mail, or is alive and will do so."""
     end = time.monotonic() + PATIENCE_SECONDS
     while True:
         now = await service.store.directory.row(row.uid)

@@ -9,7 +9,7 @@ import msgspec
 
 from weft.cli.arguments import pairs
 from weft.cli.output import age, console, print_json, print_table, run_document, status_text
-from weft.cli.place import described, exists, file_of, opened, url_of
+from weft.cli.store_access import file_of, open_service, store_exists, store_label, url_of
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import BadDuration, UsageError
@@ -29,7 +29,7 @@ UNREADABLE = "its log cannot be read"
 
 
 class RunFilter(msgspec.Struct, frozen=True):
-    """Which runs, as it was typed."""
+    """The filter options of ``weft list``, as they were typed."""
 
     workflow: str | None
     status: str | None
@@ -43,7 +43,7 @@ class RunFilter(msgspec.Struct, frozen=True):
         if self.status is not None and self.status not in STATUSES:
             raise UsageError(f"{self.status!r} is not a status.", hint=f"One of: {', '.join(STATUSES)}.")
         if self.limit > PAGE_MAX:
-            raise UsageError(f"A page has at most {PAGE_MAX:,} runs.", hint="--cursor goes on after it.")
+            raise UsageError(f"--limit is at most {PAGE_MAX:,}.", hint="Use --cursor for the next page.")
         return RunQuery(
             workflow=self.workflow,
             status=self.status,
@@ -66,21 +66,21 @@ def _moment(since: str, now: int) -> Millis:
         return Millis(now - duration_ms(since))
     except BadDuration as error:
         raise BadDuration(
-            f"{since!r} is neither a length of time nor a date.",
+            f"{since!r} is neither a duration nor a date.",
             hint="Write 2h, 30m, 7d, 2026-01-31 or 2026-01-31T09:30.",
         ) from error
 
 
 async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, json: bool) -> None:
-    """Print a page of runs, newest first, and the store it comes from."""
+    """Print a page of runs, newest first, and the URL of the store."""
     address = url_of(url, app)
     now = SystemClock().now_ms()
     query = wanted.query(now)
     rows: list[tuple[RunRow, ListedActivity]] = []
     cursor = None
-    is_new = not exists(address)
+    is_new = not store_exists(address)
     if not is_new:
-        async with opened(address) as service:
+        async with open_service(address) as service:
             page = await service.search(query)
             living = await living_hosts(service)
             rows = [(row, await listed_activity(service, row, living)) for row in page.rows]
@@ -114,23 +114,23 @@ def _print_page(rows: Sequence[tuple[RunRow, ListedActivity]], now: int, address
             for row, activity in rows
         ],
     )
-    out.print(f"[dim]Store: {described(address)}.[/dim]")
+    out.print(f"[dim]Store: {store_label(address)}.[/dim]")
     if cursor is not None:
         out.print(f"[dim]More: the same with --cursor {cursor}[/dim]")
 
 
 def _nothing(wanted: RunFilter, address: str, *, is_new: bool) -> str:
     if wanted.filtered() and not is_new:
-        return f"No such runs. Store: {described(address)}."
+        return f"No such runs. Store: {store_label(address)}."
     state = "new, empty" if is_new else "empty"
     return (
-        f"No runs. Store: {described(address)} ({state}). "
+        f"No runs. Store: {store_label(address)} ({state}). "
         "Another one? weft list --url sqlite:///../shop/weft.db, or set WEFT_URL."
     )
 
 
 def _waits_for(row: RunRow, activity: ListedActivity) -> str:
-    """Say what a run waits for."""
+    """Describe what a run waits for."""
     missing = missing_sentence(row.workflow, activity.missing_version) if activity.missing_version else ""
     match activity.kind:
         case "unreadable":
@@ -138,7 +138,7 @@ def _waits_for(row: RunRow, activity: ListedActivity) -> str:
         case "held":
             return f"you: weft explain {row.id}"
         case "unhosted":
-            return missing or "a host to take it up"
+            return missing or "a host"
         case "waiting":
             more = len(activity.waits) - WAITS_MAX
             waits = ", ".join(map(wait_sentence, activity.waits[:WAITS_MAX]))
@@ -148,19 +148,19 @@ def _waits_for(row: RunRow, activity: ListedActivity) -> str:
 
 
 async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
-    """Print where the store is, how big it is, and how many runs of each status it has."""
+    """Print the URL of the store, its size, and the number of runs with each status."""
     address = url_of(url, app)
-    there = exists(address)
+    there = store_exists(address)
     counts: dict[str, int] = {}
     if there:
-        async with opened(address) as service:
+        async with open_service(address) as service:
             counts = dict(await service.store.directory.counts())
     sizes = _sizes(address) if there else {}
     if json:
         print_json({"store": shown_url(address), "exists": there, "files": sizes, "runs": _ordered(counts)})
         return
     out = console()
-    out.print(f"store   {described(address)}{'' if there else ' (does not exist yet)'}")
+    out.print(f"store   {store_label(address)}{'' if there else ' (does not exist yet)'}")
     if sizes:
         out.print(f"size    {', '.join(f'{name} {_bytes(size)}' for name, size in sizes.items())}")
     total = sum(counts.values())

@@ -1,6 +1,7 @@
-"""``weft serve`` hosts the engine, the API and a status page; ``weft worker`` performs steps of runs that others host.
+"""``weft serve`` and ``weft worker``.
 
-Both run in one process or in several on one store. Without keys the server binds to loopback addresses only.
+The first hosts the engine, the API and a status page; the second performs steps of runs that other processes host. Both
+run in one process, or in several that share a store. Without API keys, the server binds only to loopback addresses.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from weft.authoring.app import App, hosting_cancelled
 from weft.authoring.app_catalogue import QueueCatalogue, WorkerCatalogue
 from weft.cli.app_file import load_app
 from weft.cli.messages import say
-from weft.cli.place import project_settings
 from weft.cli.processes import ChildCommand, ChildReport, ParentProcess, Supervisor, check_processes
+from weft.cli.store_access import project_settings
 from weft.errors import NotAllowed, Unavailable, UsageError
 from weft.extras import require
 from weft.server.identity import is_loopback
@@ -36,15 +37,15 @@ if TYPE_CHECKING:
 DRAIN_SECONDS = 10
 BACKLOG = 2_048
 SWITCH_SECONDS = 0.001
-"""How long the store's thread may have to wait for its turn in Python, which it does twice for every commit."""
+"""How long the thread of the store may wait for the interpreter lock. It needs the lock twice for every commit."""
 OPEN_NOTICE = "open to every program on this machine, and to nobody else: there are no keys yet"
-SERVER_STOPS = "stopping: running steps may finish, everything else goes on when you serve again"
+SERVER_STOPS = "stopping: running steps may finish, everything else continues when you serve again"
 WORKER_STOPS = "stopping: running steps may finish"
 CLOSED_NOTICE = "every request needs a key: weft keys"
 
 
 class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``weft serve`` and ``weft worker`` were asked for."""
+    """The options of ``weft serve`` and ``weft worker``."""
 
     files: Sequence[str]
     queues: Sequence[str] = ()
@@ -53,7 +54,7 @@ class ServeOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def serve(options: ServeOptions, *, host: str, port: int) -> None:
-    """Host the apps and answer requests until a signal comes."""
+    """Host the apps and answer requests until a signal arrives."""
     require("server", "weft serve")
     app = _served_app(options)
     check_processes(options.processes, app.url)
@@ -66,7 +67,7 @@ def serve(options: ServeOptions, *, host: str, port: int) -> None:
         return
     host, port = bound.getsockname()[:2]
     if sys.platform == "linux":
-        # It was taken without sharing, which fails if another server has the port, sharing it or not.
+        # Binding without SO_REUSEPORT has shown that no other server uses the port.
         bound.close()
         with _reserve(host, port):
             _supervise(_child_command("serve", options, host, port), options.processes, SERVER_STOPS)
@@ -75,7 +76,7 @@ def serve(options: ServeOptions, *, host: str, port: int) -> None:
 
 
 def work(options: ServeOptions) -> None:
-    """Perform steps of these queues until a signal comes."""
+    """Perform steps of these queues until a signal arrives."""
     app = _worker_app(options)
     check_processes(options.processes, app.url)
     log_to(sys.stderr)
@@ -86,12 +87,12 @@ def work(options: ServeOptions) -> None:
 
 
 def run_child(command: ChildCommand, parent: ParentProcess) -> None:
-    """Run one of several processes, which the parent tells to stop."""
+    """Run the command in a child process, until the parent stops it."""
     options = ServeOptions(files=command.files, queues=command.queues, url=command.url)
 
     def ready(*lines: str) -> None:
-        parent.stop_with()
-        parent.tell(ChildReport(lines=lines))
+        parent.stop_when_gone()
+        parent.report(ChildReport(lines=lines))
 
     if command.command == "serve":
         app = _served_app(options)
@@ -105,7 +106,7 @@ def run_child(command: ChildCommand, parent: ParentProcess) -> None:
 
 
 def _say_nothing() -> None:
-    """Leave it to the parent to say that the command stops."""
+    """Print nothing, because the parent prints that the command is stopping."""
 
 
 def _served_app(options: ServeOptions) -> App:
@@ -145,7 +146,7 @@ def _supervise(command: ChildCommand, count: int, stopping: str, listener: socke
 
 
 def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
-    """Return the app of one file; several become one, over one store. Raises UsageError."""
+    """Return the app of one file, or one app that includes those of several files. Raises UsageError."""
     named = list(files) or [name for name in [project_settings().get("app")] if name]
     apps = [load_app(name, command).app for name in named]
     if len(apps) == 1:
@@ -153,7 +154,7 @@ def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
     else:
         urls = {one.url for one in apps}
         if url is None and len(urls) > 1:
-            raise UsageError(f"The apps keep their runs in {len(urls)} stores.", hint="Name one: --url")
+            raise UsageError(f"The apps use {len(urls)} different stores.", hint="Name one store with --url.")
         app = App(url or (urls.pop() if urls else None))
         app.include(*apps)
     if url is not None:
@@ -162,7 +163,7 @@ def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
 
 
 def _bind(host: str, port: int, *options: int, backlog: int = BACKLOG) -> socket.socket:
-    """Listen on a port, before anything is hosted: a server that cannot be reached should not begin to work."""
+    """Listen on a port. This is done before anything is hosted, so that an unreachable server does no work."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
     for option in (socket.SO_REUSEADDR, *options):
@@ -174,22 +175,22 @@ def _bind(host: str, port: int, *options: int, backlog: int = BACKLOG) -> socket
     except OSError as error:
         bound.close()
         raise Unavailable(
-            f"Port {port} of {host} cannot be opened: {os.strerror(error.errno or 0)}.", hint="Another one: --port"
+            f"Port {port} of {host} cannot be opened: {os.strerror(error.errno or 0)}.", hint="Use another --port."
         ) from error
     bound.set_inheritable(False)
     return bound
 
 
 def _reserve(host: str, port: int) -> socket.socket:
-    """Keep the port for the child processes. A socket that does not listen gets no connections."""
+    """Reserve the port for the child processes. The socket does not listen, so it gets no connections."""
     return _bind(host, port, socket.SO_REUSEPORT, backlog=0)
 
 
 def _listener_of(command: ChildCommand) -> socket.socket:
     """Open the listening socket of a child process.
 
-    On Linux each has one of its own on the same port, and the kernel spreads connections over those that live. On other
-    systems they share one.
+    On Linux, each child has its own socket on the same port, and the kernel distributes connections among them. On
+    other systems, all children share one socket.
     """
     if command.listener_fd >= 0:
         return socket.socket(fileno=command.listener_fd)
@@ -198,7 +199,7 @@ def _listener_of(command: ChildCommand) -> socket.socket:
 
 def _run(main: Any) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
-    # uvloop if it is installed, else asyncio's own loop.
+    # Use uvloop if it is installed.
     factory: Any = None
     with contextlib.suppress(ImportError):
         import uvloop
@@ -212,14 +213,14 @@ def _run(main: Any) -> None:
 
 
 async def _refuse_open(url: str, host: str) -> None:
-    """Refuse an address that others can reach before there is a way to identify them."""
+    """Refuse a public address as long as the API requires no keys. Raises NotAllowed."""
     store = open_store(url)
     await store.open()
     try:
         if await store.access.is_open() and read_jwt_settings() is None:
             raise NotAllowed(
-                f"Without keys the server answers on this machine only, not on {host}.",
-                hint="Make a key: weft keys create NAME --scope admin. And put something that speaks TLS before it.",
+                f"Without API keys, the server can only listen on this machine, not on {host}.",
+                hint="Create a key: weft keys create NAME --scope admin. Use a TLS proxy in front of the server.",
             )
     finally:
         await store.close()

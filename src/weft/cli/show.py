@@ -27,8 +27,8 @@ from weft.cli.output import (
     took,
     value,
 )
-from weft.cli.place import described, found
-from weft.cli.tree import drawn
+from weft.cli.store_access import open_run, store_label
+from weft.cli.tree import draw_tree
 from weft.core.ids import RunUid
 from weft.core.plurals import pluralize
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
@@ -53,17 +53,17 @@ PICTURE_WIDTH = 100
 
 
 async def print_picture(run: str, *, kind: str, url: str | None, app: str | None) -> None:
-    """Print a graph or a plan with its run as SVG or Mermaid. Raises NotAllowed for code, which has no picture."""
-    async with found(run, url, app) as (service, row):
+    """Print the picture of a graph or goal run as SVG or Mermaid. Raises NotAllowed for a code run."""
+    async with open_run(run, url, app) as (service, row):
         picture = await read_picture(service, row)
         if picture is None:
-            raise NotAllowed(f"{row.id} is a {row.style} run and has no graph.", hint=f"weft show {row.id}")
+            raise NotAllowed(f"{row.id} is a {row.style} run, which has no picture.", hint=f"weft show {row.id}")
         print(render_svg(picture) if kind == "svg" else render_mermaid(picture))
 
 
 async def print_run(run: str, *, children: bool, url: str | None, app: str | None, json: bool) -> None:
-    """Print one run: header, operations as a tree (a graph as a picture), and the end if there is one."""
-    async with found(run, url, app) as (service, row):
+    """Print one run: its header, its operations as a tree or a picture, and its result if it has ended."""
+    async with open_run(run, url, app) as (service, row):
         tree = await TreeReader(service).read(row, DEPTH_MAX if children else 0)
         history = tree.history
         if json:
@@ -73,7 +73,7 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         now = service.clock.now_ms()
         activity = await activity_of(service, row)
         note_idle(history, activity)
-        out.print(standing(row, history, now))
+        out.print(status_line(row, history, now))
         await print_header(out, service, row, history)
         for part in activity.progress:
             out.print(SafeText(str(part), style="cyan"))
@@ -87,21 +87,21 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
             out.print(SafeText.from_ansi(render_text(overview, width=width, color=out.is_terminal).rstrip()))
         elif history.current():
             out.print()
-            out.print(drawn(history, row.id, now, children=tree.histories()))
+            out.print(draw_tree(history, row.id, now, children=tree.histories()))
         await print_end(out, service, row, history, activity)
 
 
 async def print_header(out: Console, service: RunService, row: RunRow, history: History) -> None:
-    """Print which run this is: what does not change while it is watched."""
+    """Print the facts about a run that do not change while it is watched."""
     version = f" version {row.version}" if row.version else ""
     begun = f"started {moment(history.started)}" if history.started else f"created {moment(row.created_at)}"
     facts = [f"{row.workflow}{version}", begun]
     if history.retries:
-        facts.append(f"tried again {pluralize(history.retries, 'time')}")
+        facts.append(f"retried {pluralize(history.retries, 'time')}")
     parent = await service.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
     if parent is not None:
         facts.append(f"child of {parent.id}")
-    out.print(SafeText(f"{', '.join(facts)}. Store: {described(service.store.url)}.", style="dim"))
+    out.print(SafeText(f"{', '.join(facts)}. Store: {store_label(service.store.url)}.", style="dim"))
     given = await _given(service, row, history)
     if given not in (b"null", b"{}"):
         out.print(SafeText(f"input   {value(given, chars_max=200)}"))
@@ -112,7 +112,7 @@ async def print_header(out: Console, service: RunService, row: RunRow, history: 
 
 
 async def _given(service: RunService, row: RunRow, history: History) -> bytes:
-    """Return the input of a run; null if it cannot be read."""
+    """Return the input of a run as JSON; null if it cannot be read."""
     if history.seq:
         return history.input
     try:
@@ -121,26 +121,26 @@ async def _given(service: RunService, row: RunRow, history: History) -> bytes:
         return b"null"
 
 
-def standing(row: RunRow, history: History, now: int) -> SafeText:
-    """Say which status it has, and for how long."""
+def status_line(row: RunRow, history: History, now: int) -> SafeText:
+    """Return the id of a run, its status, and how long it took or has been running."""
     began = history.started or row.created_at
     length = f" in {took(history.ended - began)}" if history.ended is not None else f" for {age(now - began)}"
     return SafeText.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
 
 
 def after_failure(row: RunRow, history: History) -> str:
-    """Say how to continue after a failure. A run that never began or was undone can only be started anew."""
+    """Say how to continue after a failure. A run that never began or was undone cannot be retried."""
     notes = history.failure.attributes if history.failure is not None else {}
-    anew = f"Start a new run under another id: weft start {row.workflow} --input FILE"
+    new_run = f"Start a new run with another id: weft start {row.workflow} --input FILE"
     if notes.get(NEVER_BEGAN) == row.id:
-        return f"It never began. {anew}"
+        return f"It never began. {new_run}"
     if notes.get(UNDONE) == row.id:
-        return f"What it had done was undone. {anew}"
+        return f"Its steps were undone. {new_run}"
     return f"Try again: weft retry {row.id}"
 
 
 async def print_end(out: Console, service: RunService, row: RunRow, history: History, activity: Activity) -> None:
-    """Print how it ended, or what to ask next."""
+    """Print how the run ended or, if it has not ended, which command explains why."""
     out.print()
     problem = await service.reader.problem(row)
     if problem is not None:
@@ -171,10 +171,10 @@ async def print_end(out: Console, service: RunService, row: RunRow, history: His
             print_traceback(out, failing[-1])
         hosting = activity.hosting
         why = unhosted_sentence(row.workflow, hosting)
-        nobody = f"{sentence(why[:1].upper() + why[1:])} " if why else ""
+        unhosted = f"{sentence(why[:1].upper() + why[1:])} " if why else ""
         version = hosting.missing_version
         advice = f"{host_advice(row.workflow, row.style, version)} " if version else ""
-        out.print(SafeText(f"{nobody}{advice}What it waits for: weft explain {row.id}", style="dim"))
+        out.print(SafeText(f"{unhosted}{advice}What it waits for: weft explain {row.id}", style="dim"))
 
 
 def _print_not_undone(out: Console, history: History) -> None:
@@ -231,8 +231,8 @@ def operation_document(operation: Operation) -> dict[str, Any]:
 
 
 async def print_explanation(run: str, *, url: str | None, app: str | None, json: bool) -> None:
-    """Print what it waits for, since when, and what would unblock it."""
-    async with found(run, url, app) as (service, row):
+    """Print what a run waits for, since when, and what would unblock it."""
+    async with open_run(run, url, app) as (service, row):
         explanation = await explain(service, row)
         if json:
             print_json({"store": service.store.url, **_explained(explanation)})
@@ -253,15 +253,15 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
             out.print(SafeText(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
             if item.unblock:
                 out.print(SafeText(f"    {item.unblock}", style="cyan"))
-        for heading, told in sections(explanation):
+        for heading, sentences in sections(explanation):
             out.print()
             out.print(SafeText(heading, style="dim"))
-            for line in told:
+            for line in sentences:
                 out.print(SafeText(f"  {line}"))
         if explanation.hint:
             out.print()
             out.print(SafeText(explanation.hint))
-        out.print(SafeText(f"Store: {described(service.store.url)}.", style="dim"))
+        out.print(SafeText(f"Store: {store_label(service.store.url)}.", style="dim"))
 
 
 def _explained(explanation: Explanation) -> dict[str, Any]:

@@ -18,7 +18,7 @@ GLYPHS = {"done": "✓", "failed": "✗", "cancelled": "–", "open": "●"}
 
 
 class PlaceNode(msgspec.Struct):
-    """A place with its operation (None for a scope) and the places below it."""
+    """A location with its operation (None for a scope) and the locations below it."""
 
     name: str
     operation: Operation | None = None
@@ -26,17 +26,17 @@ class PlaceNode(msgspec.Struct):
 
 
 class TreeLine(msgspec.Struct, frozen=True):
-    """A place to draw, or the number of siblings that are left out here."""
+    """One line of the tree: a location, or the number of siblings that are omitted."""
 
     guides: str
     name: str
     operation: Operation | None
     branches: Sequence[str] = ()
-    """How each of the scopes right below it stands: "open", "failed" or "done"."""
+    """The status of each scope directly below: "open", "failed" or "done"."""
 
 
-def rooted(operations: Sequence[Operation]) -> PlaceNode:
-    """Return all places below one root."""
+def build_tree(operations: Sequence[Operation]) -> PlaceNode:
+    """Return the tree of all locations, below one root."""
     root = PlaceNode("")
     for operation in operations:
         node = root
@@ -47,7 +47,7 @@ def rooted(operations: Sequence[Operation]) -> PlaceNode:
 
 
 def lines(node: PlaceNode, guides: str = "") -> Iterator[TreeLine]:
-    """Yield the lines from top to bottom; of many siblings only the first and the last."""
+    """Yield the lines from top to bottom. Of many siblings, only the first and the last ones are included."""
     nodes = [_folded(child) for child in node.below.values()]
     cut = len(nodes) - HEAD - TAIL if len(nodes) > SIBLINGS_MAX else 0
     for index, child in enumerate(nodes):
@@ -66,19 +66,19 @@ def is_map(operation: Operation | None) -> bool:
 
 
 def _standing(branch: PlaceNode) -> str:
-    """Return the status of a branch: it is open while anything in it is."""
-    found: set[str] = set()
+    """Return the status of a branch. A branch is open while any operation in it is open."""
+    statuses: set[str] = set()
     todo = [branch]
     while todo:
         node = todo.pop()
         if node.operation is not None:
-            found.add(node.operation.status)
+            statuses.add(node.operation.status)
         todo += node.below.values()
-    return "open" if "open" in found else "failed" if found & {"failed", "cancelled"} else "done"
+    return "open" if "open" in statuses else "failed" if statuses & {"failed", "cancelled"} else "done"
 
 
 def _folded(node: PlaceNode) -> PlaceNode:
-    """Draw a scope with one operation on the line of that operation."""
+    """Merge a scope that contains only one location with that location, so that both are on one line."""
     while node.operation is None and len(node.below) == 1:
         (child,) = node.below.values()
         node = PlaceNode(f"{node.name}/{child.name}", child.operation, child.below)
@@ -88,7 +88,7 @@ def _folded(node: PlaceNode) -> PlaceNode:
 Row = tuple[SafeText, SafeText, SafeText]
 
 
-def drawn(
+def draw_tree(
     history: History,
     run_id: str,
     now: int,
@@ -96,7 +96,7 @@ def drawn(
     children: Mapping[str, History] | None = None,
     lines_max: int | None = None,
 ) -> Table:
-    """Draw the tree as columns: place, time, outcome. ``children``: histories of child runs, by id."""
+    """Draw the tree in three columns: location, time, outcome. ``children`` has the histories of child runs by id."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
@@ -108,7 +108,7 @@ def drawn(
 
 
 def _rows(history: History, run_id: str, now: int, children: Mapping[str, History], guides: str) -> Iterator[Row]:
-    for line in lines(rooted(history.current()), guides):
+    for line in lines(build_tree(history.current()), guides):
         operation = line.operation
         if operation is None:
             yield SafeText(f"{line.guides}  {line.name}", style="dim"), SafeText(), SafeText()
@@ -124,13 +124,13 @@ def _rows(history: History, run_id: str, now: int, children: Mapping[str, Histor
 
 
 def _map_row(line: TreeLine, operation: Operation, now: int) -> Row:
-    """Draw a map with how many of its branches are done."""
+    """Return the row of a map, with the number of items that are done."""
     total = int(operation.output)
     counts = Counter(line.branches)
     status = "open" if counts["open"] else "failed" if counts["failed"] else "done"
-    told = pluralize(total, "item")
+    progress = pluralize(total, "item")
     if status == "open":
-        told = f"{len(line.branches) - counts['open']:,} of {total:,}"
+        progress = f"{len(line.branches) - counts['open']:,} of {total:,}"
     glyph = (GLYPHS[status], STYLES.get(status, "cyan"))
     length = age(now - operation.started) if status == "open" else ""
     failed = f", {counts['failed']:,} failed" if counts["failed"] else ""
@@ -138,16 +138,16 @@ def _map_row(line: TreeLine, operation: Operation, now: int) -> Row:
     return (
         SafeText.assemble(line.guides, glyph, f" {line.name}"),
         SafeText(length, style="dim"),
-        SafeText(told + failed, style),
+        SafeText(progress + failed, style),
     )
 
 
 def _kind(operation: Operation) -> str:
-    own = operation.location.rpartition("/")[2].partition("#")[0]
-    if operation.kind == own:
+    name = operation.location.rpartition("/")[2].partition("#")[0]
+    if operation.kind == name:
         return ""
     if operation.kind == "step":
-        return "" if operation.what == own else f"  {operation.what}"
+        return "" if operation.what == name else f"  {operation.what}"
     if operation.kind == "loop":
         return f"  {operation.rounds} round{'s' if operation.rounds != 1 else ''}"
     if operation.kind == "child":
@@ -156,14 +156,14 @@ def _kind(operation: Operation) -> str:
 
 
 def took_text(operation: Operation, now: int) -> str:
-    """Say how long it took, or has been running."""
+    """Return how long an operation took, or how long it has been open."""
     if operation.ended is None:
         return age(now - operation.started)
     return took(operation.ended - operation.started) if operation.ended > operation.started else ""
 
 
 def outcome(operation: Operation, run_id: str) -> SafeText:
-    """Say how it ended, or what it waits for."""
+    """Describe how an operation ended, or what it waits for."""
     tries = f"{operation.attempts} attempts · " if operation.attempts > 1 and operation.status != "open" else ""
     if operation.status == "failed" and operation.failure is not None:
         return SafeText(tries + failure_text(operation.failure), style="red")
@@ -180,7 +180,7 @@ def outcome(operation: Operation, run_id: str) -> SafeText:
 
 
 def waiting(operation: Operation, run_id: str) -> str:
-    """Say what an open operation waits for, and what would help."""
+    """Describe what an open operation waits for, and the command that would help."""
     until = f" until {moment(operation.due)}" if operation.due else ""
     match operation.kind:
         case "step" | "undo":

@@ -11,9 +11,9 @@ from rich.live import Live
 from rich.spinner import Spinner
 
 from weft.cli.output import SafeText, age, console, failure_text, moment, status_text, took, value
-from weft.cli.place import found
-from weft.cli.show import print_end, print_header, standing
-from weft.cli.tree import GLYPHS, drawn, waiting
+from weft.cli.show import print_end, print_header, status_line
+from weft.cli.store_access import open_run
+from weft.cli.tree import GLYPHS, draw_tree, waiting
 from weft.observe.activity import Activity, activity_of, forget_idle, note_idle
 from weft.observe.event_parts import EventPart
 from weft.observe.explain import explain
@@ -31,13 +31,15 @@ PAGE = 500
 
 
 async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
-    """Follow a run until it is over or held, and print how it ended; 1 if it did not complete."""
-    async with found(run, url, app) as (service, row):
+    """Follow a run until it ends or is held, and print how it ended. Returns 1 if it did not complete."""
+    async with open_run(run, url, app) as (service, row):
         out = console()
         history = History()
         await _catch_up(service, row, history)
-        # Without a terminal nothing below shows the status again.
-        out.print(SafeText(row.id, style="bold") if out.is_terminal else standing(row, history, service.clock.now_ms()))
+        # Without a terminal, the status is not shown again below.
+        out.print(
+            SafeText(row.id, style="bold") if out.is_terminal else status_line(row, history, service.clock.now_ms())
+        )
         await print_header(out, service, row, history)
         out.print()
         if out.is_terminal:
@@ -50,17 +52,17 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
 
 
 async def _catch_up(service: RunService, row: RunRow, history: History) -> list[tuple[EventPart, Operation | None]]:
-    """Take in what was committed since the last look. An event that cannot be read is the last one."""
-    news: list[tuple[EventPart, Operation | None]] = []
+    """Add the new events of the log to the history and return them. Stops at an event that cannot be read."""
+    added: list[tuple[EventPart, Operation | None]] = []
     while True:
         page, _ = await readable(service.store.log, row, after=history.seq, limit=PAGE)
-        news += [told for stored in page for told in history.add(stored)]
+        added += [part for stored in page for part in history.add(stored)]
         if len(page) < PAGE:
-            return news
+            return added
 
 
 async def _is_stuck(service: RunService, row: RunRow, history: History) -> bool:
-    """Return whether there is nothing more to see because the run cannot be read."""
+    """Return whether the next event of the run cannot be read."""
     if row.fault is not None:
         return True
     return history.seq < row.seq and (await readable(service.store.log, row, after=history.seq, limit=1))[1] is not None
@@ -68,52 +70,52 @@ async def _is_stuck(service: RunService, row: RunRow, history: History) -> bool:
 
 async def _draw(out: Console, service: RunService, row: RunRow, history: History) -> None:
     spinner = Spinner("dots")
-    look = _Look(service)
+    monitor = _RunMonitor(service)
     with Live(console=out, refresh_per_second=12, transient=False) as live:
         while True:
             await _catch_up(service, row, history)
             now = await service.row(row.id)
-            await look.again(now, history)
+            await monitor.refresh(now, history)
             if history.ended is not None:
-                live.update(drawn(history, row.id, service.clock.now_ms()))
+                live.update(draw_tree(history, row.id, service.clock.now_ms()))
                 return
-            live.update(look.picture(out, now, history, spinner))
-            if look.is_stuck or await _is_stuck(service, now, history) or await _is_held(service, now):
+            live.update(monitor.picture(out, now, history, spinner))
+            if monitor.is_stuck or await _is_stuck(service, now, history) or await _is_held(service, now):
                 return
             await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _is_held(service: RunService, row: RunRow) -> bool:
-    """Return whether a run waits for a person and has no mail: it stays as it is."""
+    """Return whether a run is held for a person and has no mail that could change that."""
     return row.status == "held" and not await service.store.log.inbox(row.uid)
 
 
-class _Look:
-    """Reads the state of a run when it has changed, and from time to time who works on it."""
+class _RunMonitor:
+    """Reads the activity of a run when the run has changed, and at intervals to notice changes of its host."""
 
     def __init__(self, service: RunService) -> None:
         self._service = service
-        self._seen: tuple[int, float] = (-1, 0.0)
-        self._found = Activity()
+        self._read_at: tuple[int, float] = (-1, 0.0)
+        self._activity = Activity()
 
     @property
     def is_stuck(self) -> bool:
         """Whether the run cannot be read."""
-        return not self._found.is_readable
+        return not self._activity.is_readable
 
-    async def again(self, row: RunRow, history: History) -> None:
-        """Find out how far the run is, and note its tasks that nobody performs."""
-        seq, at = self._seen
+    async def refresh(self, row: RunRow, history: History) -> None:
+        """Read the activity of the run if necessary, and mark its tasks that no worker performs in the history."""
+        seq, at = self._read_at
         now = time.monotonic()
         if row.seq != seq or now - at > HOSTS_SECONDS:
-            forget_idle(history, self._found)
-            self._found = await activity_of(self._service, row)
-            self._seen = (row.seq, now)
-        note_idle(history, self._found)
+            forget_idle(history, self._activity)
+            self._activity = await activity_of(self._service, row)
+            self._read_at = (row.seq, now)
+        note_idle(history, self._activity)
 
-    async def silence(self, row: RunRow) -> str:
-        """Say why nothing happens in a run that no host has; empty if one has it or will take it up."""
-        hosting = self._found.hosting
+    async def idle_reason(self, row: RunRow) -> str:
+        """Explain why a run without a host makes no progress; empty if a host has it or will claim it."""
+        hosting = self._activity.hosting
         if hosting.is_owned or row.ended_at is not None or row.status in ("held", "paused"):
             return ""
         if not row.seq:
@@ -121,18 +123,18 @@ class _Look:
         return unhosted_sentence(row.workflow, hosting)
 
     def picture(self, out: Console, row: RunRow, history: History, spinner: Spinner) -> RenderableType:
-        """Draw the tree, and below it how the run stands."""
+        """Draw the tree of operations, and the state of the run below it."""
         now = self._service.clock.now_ms()
-        # Lines that do not fit the screen would be drawn twice, so only the newest are shown until the end.
-        tree = drawn(history, row.id, now, lines_max=max(3, out.size.height - 6))
-        text = SafeText.assemble(status_text(row.status), f"  {_standing(row, history, now, self._found)}")
+        # Lines beyond the screen would be drawn twice, so only the newest lines are shown until the end.
+        tree = draw_tree(history, row.id, now, lines_max=max(3, out.size.height - 6))
+        text = SafeText.assemble(status_text(row.status), f"  {_standing(row, history, now, self._activity)}")
         text.truncate(out.width - SPINNER_WIDTH, overflow="ellipsis")
         spinner.update(text=text)
         return Group(tree, spinner)
 
 
 def _standing(row: RunRow, history: History, now: int, activity: Activity) -> str:
-    """Say what the tree does not show."""
+    """Describe the state of the run that the tree does not show."""
     if history.held:
         return history.held
     if row.status == "paused":
@@ -146,36 +148,36 @@ def _standing(row: RunRow, history: History, now: int, activity: Activity) -> st
 
 
 async def _report(out: Console, service: RunService, row: RunRow, history: History) -> None:
-    """Print what is recorded, then a line for each change, also of who works on it."""
-    look, quiet = _Look(service), ""
-    await look.again(row, history)
+    """Print the recorded operations, then a line for each change of the run or its host."""
+    monitor, idle = _RunMonitor(service), ""
+    await monitor.refresh(row, history)
     for operation in history.current():
-        out.print(_said(operation, operation.ended or operation.started, row.id))
+        out.print(_operation_line(operation, operation.ended or operation.started, row.id))
     while history.ended is None:
         for stored, changed in await _catch_up(service, row, history):
             for line in _changes(stored, changed, row.id, history):
                 out.print(line)
         now = await service.row(row.id)
-        await look.again(now, history)
-        if look.is_stuck or await _is_stuck(service, now, history) or await _is_held(service, now):
+        await monitor.refresh(now, history)
+        if monitor.is_stuck or await _is_stuck(service, now, history) or await _is_held(service, now):
             return
-        before, quiet = quiet, await look.silence(now)
+        before, idle = idle, await monitor.idle_reason(now)
         was_unhosted = bool(before) and not before.startswith("pending")
-        told = "a process hosts it again" if was_unhosted and now.ended_at is None else ""
-        if quiet != before and (quiet or told):
-            out.print(SafeText(f"{moment(service.clock.now_ms())}  {quiet or told}"))
+        resumed = "a process hosts it again" if was_unhosted and now.ended_at is None else ""
+        if idle != before and (idle or resumed):
+            out.print(SafeText(f"{moment(service.clock.now_ms())}  {idle or resumed}"))
         if history.ended is None:
             await asyncio.sleep(LOOK_SECONDS)
 
 
 def _changes(stored: EventPart, operation: Operation | None, run_id: str, history: History) -> Iterator[SafeText]:
     if operation is not None:
-        yield _said(operation, stored.at, run_id)
+        yield _operation_line(operation, stored.at, run_id)
     elif b'"kind":"run_' in stored.body and history.ended is None:
         yield SafeText(f"{moment(stored.at)}  {history.status}{f': {history.held}' if history.held else ''}")
 
 
-def _said(operation: Operation, at: int, run_id: str) -> SafeText:
+def _operation_line(operation: Operation, at: int, run_id: str) -> SafeText:
     if operation.status == "open":
         what = waiting(operation, run_id)
     elif operation.failure is not None and operation.status == "failed":

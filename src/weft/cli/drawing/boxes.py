@@ -1,6 +1,6 @@
-"""A picture for the terminal: boxes and arrows in characters if they fit, an outline otherwise. Pure.
+"""Draw a picture for the terminal: boxes and arrows if they fit, and an outline otherwise. Pure.
 
-Lines of arrows that a run took are heavy; those of failures and timeouts are dashed.
+Arrows that the run took are heavy. Arrows for failures and timeouts are dashed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from weft.observe.pictures.ranks import Size
 from weft.observe.pictures.text_wrap import wrapped
 
 BOXES_MAX = 150
-"""A drawing of more boxes is too long to be followed; an outline is not."""
+"""Larger pictures are drawn as an outline, because a drawing would be too long to follow."""
 
 ROUND, DOUBLE = "╭─╮│╰╯┬┰", "╔═╗║╚╝╤╤"
 
 
 @dataclass(frozen=True, slots=True)
 class _Caps:
-    """The most cells that the inside of a box and a label take, and on how many lines a label stands."""
+    """The maximum number of cells inside a box and in a line of a label, and the maximum number of label lines."""
 
     box: int
     label: int
@@ -43,7 +43,7 @@ CAPS = (
     _Caps(14, 14, 4),
     _Caps(10, 14, 4),
 )
-"""From roomy to tight; the first that fits is drawn."""
+"""The caps that are tried, from wide to narrow. The first drawing that fits is used."""
 
 
 def render_text(picture: Picture, *, width: int, color: bool = False) -> str:
@@ -91,7 +91,7 @@ def _metrics(picture: Picture, caps: _Caps) -> LayoutMetrics:
 
 
 def _title(box: Box, caps: _Caps, *, live: bool) -> str:
-    """Return the lines of a title, which get a little more room than the rest."""
+    """Return the title of a box. It may be a little wider than the other lines."""
     return clipped(headline(box, live=live), caps.box + 4)
 
 
@@ -108,7 +108,7 @@ def _box_size(box: Box, caps: _Caps, *, live: bool) -> Size:
         return 1, 1
     rows = _rows(box, caps)
     inner = max([cell_len(_title(box, caps, live=live)), *map(cell_len, rows)])
-    # An odd width has a middle.
+    # The width is odd, so that the box has a middle column.
     return (inner + 4) | 1, max(1, len(rows)) + 2
 
 
@@ -139,14 +139,14 @@ class _Sheet:
         # Taken arrows are drawn last, so that crossings have their colour.
         pairs.sort(key=lambda pair: pair[0].taken)
         for arrow, route in pairs:
-            self._draw_way(arrow, route)
+            self._draw_line(arrow, route)
         for box, area in zip(self.picture.boxes, self.layout.boxes, strict=True):
             self._draw_box(box, area)
         for arrow, route in pairs:
             self._draw_ends(arrow, route)
         return [line.rstrip() for line in self.canvas.lines(color=color)]
 
-    def _draw_way(self, arrow: Arrow, route: ArrowRoute) -> None:
+    def _draw_line(self, arrow: Arrow, route: ArrowRoute) -> None:
         stroke = Stroke(arrow_style(arrow, live=self.live), heavy=arrow.taken, dashed=arrow.kind in DASHED)
         points = list(route.points)
         points[0] = (points[0][0], points[0][1] - 1)  # from the border of the box
@@ -172,7 +172,7 @@ class _Sheet:
     def _draw_box(self, box: Box, area: Area) -> None:
         style = STYLES[box.mark]
         if box.shape == "start" and not box.title:
-            # A dot that many arrows leave is as wide as they are.
+            # The start is wide enough for all arrows that leave it.
             wide = f"●{'─' * (area.width - 2)}●"
             self.canvas.write(area.x, area.y, wide if area.width > 1 else "●", style)
             return

@@ -9,10 +9,10 @@ from rich.cells import cell_len
 UP, RIGHT, DOWN, LEFT = 1, 2, 4, 8
 LIGHT: Final = " ╵╶╰╷│╭├╴╯─┴╮┤┬┼"
 HEAVY: Final = " ╹╺┗╻┃┏┣╸┛━┻┓┫┳╋"
-"""By the arms that meet in a cell."""
+"""The characters of light and heavy lines, indexed by the set of directions in which lines leave the cell."""
 
 CROSSINGS: Final = {(False, False): "┼", (True, True): "╋", (True, False): "╂", (False, True): "┿"}
-"""By whether the line down and the line across are heavy."""
+"""The character of a crossing, by whether the vertical and the horizontal line are heavy."""
 
 DASHED: Final = {"│": "┆", "─": "┄", "┃": "┇", "━": "┅"}
 
@@ -20,7 +20,7 @@ RESET: Final = "\x1b[0m"
 
 
 class Stroke(NamedTuple):
-    """How a line looks."""
+    """The style of a line."""
 
     style: str = ""
     heavy: bool = False
@@ -39,7 +39,7 @@ class Canvas:
         self._dashed: set[tuple[int, int]] = set()
 
     def write(self, x: int, y: int, text: str, style: str = "") -> int:
-        """Put a text on top of what is there; the column behind it."""
+        """Write a text over the cells and return the column after it."""
         for char in text:
             size = cell_len(char)
             if size == 0:
@@ -55,7 +55,7 @@ class Canvas:
         return x
 
     def line(self, begin: tuple[int, int], end: tuple[int, int], stroke: Stroke) -> None:
-        """Draw a line down or across, both ends included. It joins lines that begin or end in the same cell."""
+        """Draw a vertical or horizontal line, including both ends. It joins other lines that end in the same cell."""
         (x, y), (to_x, to_y) = begin, end
         step_x, step_y = (to_x > x) - (to_x < x), (to_y > y) - (to_y < y)
         ahead = {(1, 0): RIGHT, (-1, 0): LEFT, (0, 1): DOWN, (0, -1): UP}.get((step_x, step_y), 0)
@@ -84,17 +84,17 @@ class Canvas:
         """Return the lines from top to bottom, without trailing blanks."""
         for cell in self._arms:
             self._chars[cell[1]][cell[0]] = self._join(cell)
-        found = []
+        lines = []
         for chars, styles in zip(self._chars, self._styles, strict=True):
             end = len(chars)
             while end and chars[end - 1] == " ":
                 end -= 1
             row = list(zip(chars[:end], styles[:end], strict=True))
-            found.append(_painted(row) if color else "".join(char for char, _ in row))
-        return found
+            lines.append(_with_colors(row) if color else "".join(char for char, _ in row))
+        return lines
 
 
-def _painted(row: list[tuple[str, str]]) -> str:
+def _with_colors(row: list[tuple[str, str]]) -> str:
     text, current = "", ""
     for char, style in row:
         wanted = current if char == " " or not char else style

@@ -1,4 +1,4 @@
-"""How states and arrows look in a terminal."""
+"""The glyphs and colours of boxes and arrows in a terminal."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ BOLD: Final = "1"
 
 
 def clipped(text: str, cells_max: int) -> str:
-    """Cut a text to so many cells."""
+    """Cut a text to at most ``cells_max`` cells."""
     if cell_len(text) <= cells_max:
         return text
     return set_cell_size(text, cells_max - 1).rstrip() + "…" if cells_max > 0 else ""
 
 
 def headline(box: Box, *, live: bool) -> str:
-    """Describe a box in a few words: its glyph, its title, how often it was done."""
+    """Return the first line of a box: its glyph, its title, and how often it was performed."""
     times = f" ×{box.times}" if box.times > 1 else ""
     glyph = f"{GLYPHS[box.mark]} " if live else ""
     return f"{glyph}{box.title or ('start' if box.shape == 'start' else box.id)}{times}"

@@ -39,17 +39,17 @@ def _entry(box: Box, arrows: list[Arrow], names: dict[str, str], *, live: bool) 
         first.append((f"  {box.subtitle}", DIM))
     if box.badges:
         first.append((f"  {' · '.join(box.badges)}", style))
-    plain = [arrow for arrow in arrows if not arrow.label and arrow.kind == "main"]
-    told = [arrow for arrow in arrows if arrow not in plain]
-    for index, arrow in enumerate(plain):
+    unlabelled = [arrow for arrow in arrows if not arrow.label and arrow.kind == "main"]
+    labelled = [arrow for arrow in arrows if arrow not in unlabelled]
+    for index, arrow in enumerate(unlabelled):
         first.append(("  → " if index == 0 else ", ", arrow_style(arrow, live=live)))
         first.append((names[arrow.to], arrow_style(arrow, live=live)))
     rest: list[list[Part]] = []
-    for index, arrow in enumerate(told):
-        corner = "└" if index == len(told) - 1 else "├"
-        way = f"{arrow.label} {SIGNS[arrow.kind]} " if arrow.label else f"{SIGNS[arrow.kind]} "
+    for index, arrow in enumerate(labelled):
+        corner = "└" if index == len(labelled) - 1 else "├"
+        text = f"{arrow.label} {SIGNS[arrow.kind]} " if arrow.label else f"{SIGNS[arrow.kind]} "
         mark = "━" if arrow.taken else "╴"
-        rest.append([(f"  {corner}{mark}", DIM), (f"{way}{names[arrow.to]}", arrow_style(arrow, live=live))])
+        rest.append([(f"  {corner}{mark}", DIM), (f"{text}{names[arrow.to]}", arrow_style(arrow, live=live))])
     return [first, *rest]
 
 

@@ -1,7 +1,8 @@
 """Find and open the store that a command works on.
 
-``--url`` first, then what ``--app`` says, WEFT_URL, ``[tool.weft] url``, the app named by ``[tool.weft] app``,
-``sqlite:///weft.db``. Looking never makes a store: one that does not exist yet is empty.
+Its URL is the first of these that is set: ``--url``, the URL of the app in ``--app``, ``WEFT_URL``, ``[tool.weft]
+url``, the URL of the app in ``[tool.weft] app``, and ``sqlite:///weft.db``. Commands that only read never create a
+store.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ DEFAULT_URL = "sqlite:///weft.db"
 
 
 def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) -> str:
-    """Return the URL of the store. ``loaded``: the app, if it is loaded already. Raises UsageError if it cannot be."""
+    """Return the URL of the store. ``loaded`` is the app, if it is already loaded. Raises UsageError.
+
+    If the URL is that of an app and the app is not loaded yet, it is loaded here.
+    """
     if url:
         return url
     settings = project_settings()
@@ -35,7 +39,7 @@ def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) ->
     if found or not target:
         return found or DEFAULT_URL
     if loaded is None:
-        # Imports the user's code: not needed if the store is named.
+        # Imports the user's code, which is not needed if the store is named.
         from weft.cli.app_file import load_app
 
         loaded = load_app(target)
@@ -43,7 +47,7 @@ def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) ->
 
 
 def project_settings() -> dict[str, str]:
-    """Return ``[tool.weft]`` of this folder's pyproject.toml."""
+    """Return the section ``[tool.weft]`` of ``pyproject.toml`` in the current folder."""
     try:
         section = tomllib.loads(Path("pyproject.toml").read_text("utf-8")).get("tool", {}).get("weft", {})
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
@@ -51,8 +55,8 @@ def project_settings() -> dict[str, str]:
     return {name: value for name, value in section.items() if isinstance(value, str)}
 
 
-def exists(url: str) -> bool:
-    """Return whether there is a store at this URL. Raises UsageError if there can be none."""
+def store_exists(url: str) -> bool:
+    """Return whether there is a store at this URL. Raises UsageError if the URL is not valid."""
     if not url.startswith("sqlite:"):
         _refuse_memory(url)
         return True
@@ -61,14 +65,14 @@ def exists(url: str) -> bool:
 
 def file_of(url: str) -> Path:
     """Return the file of a SQLite store. Raises UsageError."""
-    # Imports SQLite's library.
+    # Imported here, because it imports the SQLite library.
     from weft.stores.sqlite.connection import path_of
 
     return path_of(url)
 
 
-def described(url: str) -> str:
-    """Return the URL, with the folder if that is not obvious from it."""
+def store_label(url: str) -> str:
+    """Return the URL for people, without a password. A file in the current folder is marked as such."""
     path = Path(url.removeprefix("sqlite:///"))
     if url.startswith("sqlite:///") and path.name == str(path):
         return f"{url} in this folder"
@@ -76,14 +80,17 @@ def described(url: str) -> str:
 
 
 @asynccontextmanager
-async def opened(url: str | None, app: str | None = None, *, create: bool = False) -> AsyncIterator[RunService]:
-    """Open the store of a command; nothing is hosted. Raises NotFound if it does not exist and is not created."""
+async def open_service(url: str | None, app: str | None = None, *, create: bool = False) -> AsyncIterator[RunService]:
+    """Open the store of a command and return its run service, without hosting runs.
+
+    Raises NotFound if the store does not exist, unless ``create`` is set.
+    """
     address = url_of(url, app)
     _refuse_memory(address)
-    if not create and not exists(address):
+    if not create and not store_exists(address):
         raise NotFound(
-            f"There is no store {described(address)} yet, so there are no runs in it.",
-            hint="Another one? --url sqlite:///../shop/weft.db, or set WEFT_URL.",
+            f"There is no store {store_label(address)} yet, so there are no runs in it.",
+            hint="For another store, use --url sqlite:///../shop/weft.db, or set WEFT_URL.",
         )
     store = open_store(address, blobs=blobs_url())
     await store.open()
@@ -94,15 +101,15 @@ async def opened(url: str | None, app: str | None = None, *, create: bool = Fals
 
 
 @asynccontextmanager
-async def found(run: str, url: str | None, app: str | None) -> AsyncIterator[tuple[RunService, RunRow]]:
+async def open_run(run: str, url: str | None, app: str | None) -> AsyncIterator[tuple[RunService, RunRow]]:
     """Open the store of a command and find the run that it names."""
-    async with opened(url, app) as service:
+    async with open_service(url, app) as service:
         yield service, await service.by_prefix(run)
 
 
 def _refuse_memory(url: str) -> None:
     if url.startswith("memory:"):
         raise UsageError(
-            f"{url} exists only in the process that made it and cannot be read from here.",
+            f"{url} exists only in the process that created it, so this command cannot read it.",
             hint='Keep runs in a file: weft.App("sqlite:///weft.db")',
         )
