@@ -76,7 +76,7 @@ def test_a_run_of_code_has_no_picture(over: Weft) -> None:
     refused = over("show", "order-1", "--svg")
 
     assert refused.code != 0
-    assert "has no graph" in refused.err
+    assert "has no picture" in refused.err
 
 
 def test_what_was_recorded_is_listed_by_node(sorting: Weft) -> None:
@@ -178,7 +178,7 @@ def test_explain_of_a_run_that_is_over_says_what_became_of_its_branches(weft: We
 
     explained = weft("explain", "j").out
 
-    assert "still on their way" not in explained
+    assert "not arrived yet" not in explained
     assert "j had 0 of 3 branches and needed 2; failed: branch 0 at b, branch 1 at c" in explained
     assert "stopped when the run ended: branch 2 at d" in explained
     assert explained.count("a dead letter") == 2

@@ -70,9 +70,9 @@ def test_a_run_that_another_process_hosts_is_paused_resumed_and_cancelled(hosted
 
     assert hosted("pause", "p-2").out == "p-2 is paused: weft resume p-2\n"
     assert document(hosted, "show", "p-2")["status"] == "paused"
-    assert hosted("resume", "p-2").out == "p-2 goes on\n"
+    assert hosted("resume", "p-2").out == "p-2 continues\n"
     assert document(hosted, "show", "p-2")["status"] == "running"
-    assert hosted("cancel", "p-2", "--reason", "enough").out == "p-2 is told to stop\n"
+    assert hosted("cancel", "p-2", "--reason", "enough").out == "p-2 is asked to stop\n"
     watched = hosted("watch", "p-2")
     assert watched.code == 1
     assert "cancelled: enough" in watched.out
@@ -84,7 +84,7 @@ def test_a_failed_run_is_tried_again_by_the_process_that_hosts_it(hosted: Weft) 
 
     said = hosted("retry", "d-1")
 
-    assert (said.out, said.err) == ("d-1 is tried again\n", "")
+    assert (said.out, said.err) == ("d-1 is retried\n", "")
     assert hosted("watch", "d-1").code == 1
     assert document(hosted, "show", "d-1")["retries"] == 1
 
@@ -105,7 +105,7 @@ def test_a_host_that_was_killed_is_not_taken_for_one(weft: Weft, folder: Path) -
         host.wait()
         said = weft("send", "p-1", "quote", "42")
 
-    assert "no process hosts it now" in said.err
+    assert "no process hosts the run now" in said.err
     with hosting(folder):
         until(weft, "p-1", "ask_opened")
     assert "Ship for 42?" in weft("inbox").out
@@ -242,4 +242,4 @@ def test_watching_a_pending_run_says_why_nothing_happens(weft: Weft, folder: Pat
     text = watched_until(folder, executable, "n-1", "no host has taken it up")
 
     assert text.startswith("n-1  pending for ")
-    assert 'pending: no host has taken it up: none that is running offers "nobody"' in text
+    assert 'pending: no host has claimed it: no running host offers "nobody"' in text

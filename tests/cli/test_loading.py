@@ -30,7 +30,7 @@ def test_an_app_is_found_by_file_or_by_module(target: str) -> None:
 
 
 def test_of_several_apps_one_must_be_named(weft: Weft) -> None:
-    assert refusal("two.py") == "two.py has several apps: first, second. Say which: two.py:first"
+    assert refusal("two.py") == "two.py has several apps: first, second. Name one: two.py:first"
     assert weft("run", "two.py:second", "two").out == "2\n"
 
 
@@ -64,7 +64,7 @@ def test_a_name_that_is_no_app_is_refused() -> None:
 
 
 def test_a_missing_file_is_named_with_those_that_are_there() -> None:
-    assert refusal("ap.py") == "There is no file ap.py. Files here: app.py, two.py"
+    assert refusal("ap.py") == "There is no file ap.py. Python files here: app.py, two.py"
 
 
 def test_a_missing_module_is_named() -> None:

@@ -270,7 +270,7 @@ def test_a_held_run_that_is_corrected_and_resumed_goes_on_without_the_old_compla
 
     weft("resume", "n-1")
 
-    assert "it is seen when a process hosts the run" in weft("show", "n-1").out
+    assert "It takes effect when a process hosts the run" in weft("show", "n-1").out
     said = weft("run", "odd.py", "naps", "--id", "n-1")
     assert (said.code, said.out) == (0, "rested\n"), said
     assert "cannot record" not in said.err

@@ -127,14 +127,14 @@ def test_a_sleeping_run_goes_on_by_itself_only_if_somebody_hosts_it(
     run = Terminal(app, "run", "many.py", "sleeper", "--id", "s-1")
     at_terminal.append(run)
     run.until(r"s-1 running: waits for time to pass")
-    assert "it goes on by itself" in weft("explain", "s-1").out
+    assert "it continues by itself" in weft("explain", "s-1").out
 
     os.kill(run.running.pid, signal.SIGKILL)
     run.running.wait()
 
     explained = weft("explain", "s-1").out
-    assert "it goes on by itself" not in explained
-    assert "it goes on when it is hosted" in explained
+    assert "it continues by itself" not in explained
+    assert "it continues when it is hosted" in explained
     assert "No process hosts sleeper now." in explained
 
 

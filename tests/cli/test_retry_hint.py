@@ -59,7 +59,7 @@ async def hint_of(workflow: object) -> tuple[str, str]:
             await handle.retry()
         except weft.RunUndone as error:
             assert "weft retry" not in failed.value.hint
-            assert "started anew" in failed.value.hint
+            assert "Start a new run with another id" in failed.value.hint
             return after_failure(row, history), error.hint
         assert "weft retry" in failed.value.hint
         return after_failure(row, history), ""

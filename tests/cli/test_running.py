@@ -116,7 +116,7 @@ def test_a_started_run_waits_for_a_host_and_that_is_said(weft: Weft) -> None:
     said = weft("start", "hello", "name=a", "--id", "h-1")
 
     assert (said.code, said.out) == (0, "h-1\n")
-    assert "no process hosts it now" in said.err
+    assert "no process hosts the run now" in said.err
     shown = weft("show", "h-1")
     assert '{"name":"a"}' in shown.out
     assert "No process hosts it now" in shown.out

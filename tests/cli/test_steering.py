@@ -76,13 +76,13 @@ def test_pausing_and_resuming_are_kept_in_order(waiting: Weft) -> None:
     assert waiting("pause", "p-1").out == "p-1 will be paused\n"
     host_it(waiting)
     assert document(waiting, "show", "p-1")["status"] == "paused"
-    assert waiting("resume", "p-1").out == "p-1 will go on\n"
+    assert waiting("resume", "p-1").out == "p-1 will continue\n"
     host_it(waiting)
     assert document(waiting, "show", "p-1")["status"] == "running"
 
 
 def test_a_cancelled_run_ends_with_its_reason_and_takes_nothing_more(waiting: Weft) -> None:
-    assert waiting("cancel", "p-1", "--reason", "changed my mind").out == "p-1 will be told to stop\n"
+    assert waiting("cancel", "p-1", "--reason", "changed my mind").out == "p-1 will be asked to stop\n"
     host_it(waiting)
 
     shown = document(waiting, "show", "p-1")
@@ -193,7 +193,7 @@ def test_a_failed_run_is_tried_again_and_repeats_only_what_failed(weft: Weft, fo
 
     said = weft("retry", "d-1")
 
-    assert (said.code, said.out, said.err) == (0, "d-1 will be tried again\n", NOBODY)
+    assert (said.code, said.out, said.err) == (0, "d-1 will be retried\n", NOBODY)
     assert weft("run", "app.py", "doomed", "order_id=o-1", "--id", "d-1").out == "accepted\n"
     shown = document(weft, "show", "d-1")
     assert (shown["retries"], shown["status"], shown["ended_at"] is not None) == (1, "completed", True)
@@ -206,7 +206,7 @@ def test_a_run_is_tried_again_from_a_place_on(weft: Weft, folder: Path) -> None:
     (folder / "app.py").write_text(APP.replace('raise ValueError(f"declined {order_id}")', 'return "accepted"'))
 
     assert "recorded nothing at 'nowhere'" in weft("retry", "d-1", "--from", "nowhere").err
-    assert weft("retry", "d-1", "--from", "charge").out == "d-1 will be tried again from charge\n"
+    assert weft("retry", "d-1", "--from", "charge").out == "d-1 will be retried from charge\n"
 
     host_it(weft)
     assert weft("events", "d-1").out.count("task_scheduled     charge") == 2

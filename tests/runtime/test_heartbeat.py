@@ -32,7 +32,7 @@ def url() -> str:
     return found
 
 
-class Standing(Clock):
+class NodeStates(Clock):
     """A clock that stands still."""
 
     def now_ms(self) -> Millis:
@@ -46,8 +46,8 @@ def test_time_is_the_stores_time() -> None:
     store = MemoryStore()
     store.offset_ms = 500
 
-    assert StoreClock(Standing(), store).now_ms() == 1_500
-    assert StoreClock(Standing(), store).monotonic() == 7.0
+    assert StoreClock(NodeStates(), store).now_ms() == 1_500
+    assert StoreClock(NodeStates(), store).monotonic() == 7.0
 
 
 def test_what_a_workflow_calls_now_is_the_servers_time(url: str) -> None:

@@ -106,7 +106,7 @@ async def test_a_name_that_no_host_offers_stays_pending_and_explain_says_so(url:
         assert row.status == "pending"
         told = await explain(client.service, row)
         assert told.status == "pending"
-        assert 'none that is running offers "nobody"' in told.summary
+        assert 'no running host offers "nobody"' in told.summary
         assert "weft cancel one" in told.hint
 
 

@@ -29,8 +29,8 @@ from weft.core.escapes import escape_controls
 from weft.core.ids import RunId
 from weft.core.run.questions import STARTED_BY
 from weft.errors import UnknownWorkflow, UsageError
-from weft.observe.definitions import stored_workflows
 from weft.observe.goal_views import goal_outputs
+from weft.observe.stored_workflows import stored_workflows
 from weft.runtime.orders import StartOrder
 from weft.runtime.programs import read_graph
 from weft.runtime.service import RunService

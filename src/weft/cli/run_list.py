@@ -14,7 +14,7 @@ from weft.core.durations import duration_ms
 from weft.core.ids import Millis
 from weft.errors import BadDuration, UsageError
 from weft.observe.activity import ListedActivity, listed_activity
-from weft.observe.run_hosts import living_hosts
+from weft.observe.run_hosts import live_hosts
 from weft.observe.sentences import missing_sentence, wait_sentence
 from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.clock import SystemClock
@@ -82,8 +82,8 @@ async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, jso
     if not is_new:
         async with open_service(address) as service:
             page = await service.search(query)
-            living = await living_hosts(service)
-            rows = [(row, await listed_activity(service, row, living)) for row in page.rows]
+            live = await live_hosts(service)
+            rows = [(row, await listed_activity(service, row, live)) for row in page.rows]
             cursor = page.cursor
     if json:
         found = [

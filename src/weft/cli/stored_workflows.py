@@ -6,7 +6,7 @@ from weft.cli.messages import say
 from weft.cli.output import console, iso, moment, print_json, print_table
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.errors import UsageError
-from weft.observe.definitions import stored_workflows
+from weft.observe.stored_workflows import stored_workflows
 from weft.stores import shown_url
 
 

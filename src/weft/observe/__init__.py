@@ -1,1 +1,1 @@
-"""The read side: what people and programs see of runs. Nothing here changes a run."""
+"""The read side: views of runs for people and programs. Nothing here changes a run."""

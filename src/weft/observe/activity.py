@@ -1,4 +1,4 @@
-"""What an open run does right now: who works on it, how far it is, what it waits for."""
+"""The current activity of an open run: who works on it, its progress, and what it waits for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from weft.errors import RunUnreadable, StoreError
 from weft.observe.diagnosis import PendingWait, Progress
 from weft.observe.history import History
 from weft.observe.progress import progress_of
-from weft.observe.run_hosts import Abouts, Hosting, hosting_of, unoffered_version
+from weft.observe.run_hosts import Hosting, LiveHosts, hosting_of, unoffered_version
 from weft.observe.runs import read_run
 from weft.observe.sentences import idle_sentence
 from weft.observe.waits import waits_of
@@ -19,11 +19,11 @@ from weft.runtime.service import RunService
 
 HOSTED = Hosting(is_owned=True, is_offered=True)
 EVENTS_READ_MAX = 50_000
-"""What a run with a longer log waits for is not looked up for a list."""
+"""A list does not show what a run with a longer log waits for, because reading the run would take too long."""
 
 
 class Activity(msgspec.Struct, frozen=True):
-    """Where an open run stands."""
+    """Who hosts an open run, and its progress."""
 
     hosting: Hosting = HOSTED
     progress: list[Progress] = []
@@ -31,18 +31,18 @@ class Activity(msgspec.Struct, frozen=True):
 
 
 class ListedActivity(msgspec.Struct, frozen=True, kw_only=True):
-    """What a list of runs shows of one run. ``kind`` says what is known."""
+    """What a list of runs shows about one run. ``kind`` says which of the other fields are set."""
 
     kind: Literal["unknown", "unreadable", "held", "unhosted", "waiting"] = "unknown"
     fault: str = ""
-    """What a run that cannot be read waits for, if that is known."""
+    """What a run that cannot be read waits for, if it is known."""
     missing_version: str = ""
     waits: list[PendingWait] = []
     progress: list[Progress] = []
 
 
 async def activity_of(service: RunService, row: RunRow) -> Activity:
-    """Read the state of a run and look up who works on it."""
+    """Read the state of a run and find its hosts."""
     if row.ended_at is not None or row.fault is not None:
         return Activity()
     try:
@@ -53,15 +53,15 @@ async def activity_of(service: RunService, row: RunRow) -> Activity:
     return Activity(hosting, progress_of(machine) if machine is not None else [])
 
 
-async def listed_activity(service: RunService, row: RunRow, living: Abouts) -> ListedActivity:
-    """Return what a list shows of a run. ``living``: the living hosts."""
+async def listed_activity(service: RunService, row: RunRow, live: LiveHosts) -> ListedActivity:
+    """Return what a list shows about a run. ``live`` are the live hosts."""
     if row.fault is not None:
         return ListedActivity(kind="unreadable" if row.ended_at is None else "unknown")
     if row.ended_at is not None or row.seq > EVENTS_READ_MAX:
         return ListedActivity()
     if row.status == "held":
         return ListedActivity(kind="held")
-    version = unoffered_version(row, living) if row.owner not in living and row.status != "paused" else ""
+    version = unoffered_version(row, live) if row.owner not in live and row.status != "paused" else ""
     if not row.seq:
         return ListedActivity(kind="unhosted", missing_version=version)
     try:
@@ -75,7 +75,7 @@ async def listed_activity(service: RunService, row: RunRow, living: Abouts) -> L
 
 
 def note_idle(history: History, activity: Activity) -> None:
-    """Note on open operations that nobody performs them, and why."""
+    """Mark open operations that no worker performs, with the reason."""
     for number, queue in activity.hosting.idle.items():
         operation = history.operations.get(number)
         if operation is not None and operation.status == "open":
@@ -83,7 +83,7 @@ def note_idle(history: History, activity: Activity) -> None:
 
 
 def forget_idle(history: History, activity: Activity) -> None:
-    """Remove the notes of ``note_idle``."""
+    """Remove the marks that ``note_idle`` made."""
     for number in activity.hosting.idle:
         operation = history.operations.get(number)
         if operation is not None:

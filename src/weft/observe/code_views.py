@@ -1,4 +1,4 @@
-"""What only the views of code runs show: sleeps and the progress of maps."""
+"""The views of code runs: sleeps and the progress of maps."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ class CodeViews(StyleViews[CodeMachine]):
             yield timer_wait(machine, "sleep", number, due)
 
     def progress(self, machine: CodeMachine) -> Iterator[Progress]:
-        """Yield how far each map is.
+        """Yield the progress of each map.
 
-        A branch is under way while something in it is open: what ends one operation and begins the next is one append.
+        A branch is running while an operation in it is open. The end of an operation and the begin of the next are in
+        the same append, so that a running branch always has an open operation.
         """
         entries = machine.state.entries
         for entry in entries.values():

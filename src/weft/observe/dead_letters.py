@@ -1,6 +1,6 @@
-"""Dead letters: work that failed for good and that no edge of its graph took.
+"""Find dead letters: work that failed for good and whose failure no edge of its graph handled.
 
-An attribute on the row finds the runs that have some; only those are read.
+An attribute of the row marks the runs that have dead letters, and only those runs are read.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class FoundLetter(msgspec.Struct, frozen=True):
 async def runs_with_dead_letters(
     service: RunService, *, prefix: str | None = None, after: str | None = None, limit: int = RUNS_PER_PAGE
 ) -> Page:
-    """Return a page of runs that have dead letters, newest first. ``prefix``: only runs whose ids begin with it."""
+    """Return a page of runs that have dead letters, newest first. With ``prefix``, only ids that begin with it."""
     return await service.search(RunQuery(where={DEAD_LETTERS: True}, id_prefix=prefix, after=after, limit=limit))
 
 
 async def dead_letters_in(service: RunService, row: RunRow) -> list[FoundLetter]:
-    """Return the dead letters of a run; none if it cannot be read, so that it hides no letters but its own."""
+    """Return the dead letters of a run, or an empty list if the run cannot be read."""
     try:
         machine = await read_run(service, row)
     except RunUnreadable:
@@ -50,13 +50,13 @@ async def dead_letters_in(service: RunService, row: RunRow) -> list[FoundLetter]
 
 
 async def all_dead_letters(service: RunService, prefix: str | None = None) -> AsyncIterator[FoundLetter]:
-    """Yield all dead letters, newest runs first. ``prefix``: only of runs whose ids begin with it."""
+    """Yield all dead letters, newest runs first. With ``prefix``, only of runs whose ids begin with it."""
     after: str | None = None
     while True:
         page = await runs_with_dead_letters(service, prefix=prefix, after=after)
         for row in page.rows:
-            for found in await dead_letters_in(service, row):
-                yield found
+            for letter in await dead_letters_in(service, row):
+                yield letter
         after = page.cursor
         if after is None:
             return

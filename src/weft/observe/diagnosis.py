@@ -1,4 +1,4 @@
-"""The diagnosis of a run as data: every item has its place and its ids. ``sentences`` makes the texts from it."""
+"""The diagnosis of a run as data, with locations and ids. The module ``sentences`` describes it in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def time_of(ms: int) -> datetime:
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """``done`` of ``total`` at a place of a run: a map, the join or opener of a fan-out, a goal step."""
+    """How many items are done at a location: a map, the join or the first node of a fan-out, or a goal step."""
 
     place: str
     done: int
@@ -35,7 +35,7 @@ class PendingWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     kind: WaitKind
     place: str
     number: int
-    """The number of the entry in the log."""
+    """The sequence number of the event that began the wait."""
     since: datetime
     due: datetime | None = None
     step: str = ""
@@ -43,9 +43,9 @@ class PendingWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     attempts_max: int = 0
     timeout_ms: int = 0
     failure: Failure | None = None
-    """Why the attempt before failed."""
+    """Why the previous attempt failed."""
     is_performed: bool = True
-    """False: the task waits in ``queue``, or, without one, for a process that hosts the run."""
+    """Whether a worker performs the task. If not, it waits in ``queue`` or, without a queue, for a host of the run."""
     queue: str = ""
     names: list[str] = []
     title: str = ""
@@ -56,14 +56,14 @@ class PendingWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 
 class SeenCondition(msgspec.Struct, frozen=True):
-    """The condition of an edge, and the values that it saw."""
+    """The condition of an edge, and the values that it read."""
 
     source: str
     seen: dict[str, Any] = {}
 
 
 class TakenEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An edge that a token took. ``branches``: how many it opened, if it opens one per item."""
+    """An edge that a token took. ``branches`` is the number of branches, if the edge opens one per item."""
 
     edge: str
     to: str
@@ -71,11 +71,11 @@ class TakenEdge(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     is_back: bool = False
     condition: SeenCondition | None = None
     catches: list[str] | None = None
-    """The errors that the edge catches; an empty list: all."""
+    """The errors that the edge catches. An empty list means all errors; None means that it catches none."""
 
 
 class PathStep(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """One step of the path of a graph run. ``seq``: the number of the event that tells of it."""
+    """One step of the path of a graph run. ``seq`` is the number of its event."""
 
     kind: Literal["routed", "failed", "dead_letter", "retried"]
     seq: int
@@ -85,11 +85,11 @@ class PathStep(msgspec.Struct, kw_only=True, omit_defaults=True):
     caught: bool = False
     failure: Failure | None = None
     became: Literal["", "retried", "discarded"] = ""
-    """What became of the dead letter since."""
+    """What happened to the dead letter later."""
 
 
 class MissingBranch(msgspec.Struct, frozen=True):
-    """A branch that a fan-in has not got, and the node where it is or was."""
+    """A branch that has not arrived at a fan-in, and the node at which it is or was last."""
 
     index: int
     place: str
@@ -105,14 +105,14 @@ class JoinStanding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     total: int = 0
     need: int = 0
     missing: list[MissingBranch] = []
-    """The first of each status; ``missing_counts`` says how many there are."""
+    """The first missing branches of each status. ``missing_counts`` has the number of all."""
     missing_counts: dict[str, int] = {}
     sources: list[str] = []
-    """The nodes from which nothing has come, of a node that waits for several edges."""
+    """For a node that waits for several edges, the sources whose edges have not been taken."""
 
 
 class NodeSkip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A node that did not run. ``at``: the node that did not lead to it."""
+    """A node that did not run. ``at`` is the node whose edge was not taken."""
 
     node: str
     why: Literal["condition", "another_edge", "no_failure", "sources", "nothing"]
@@ -120,11 +120,11 @@ class NodeSkip(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     condition: SeenCondition | None = None
     catches: list[str] | None = None
     sources: list[str] = []
-    """The nodes before it that did not run."""
+    """The preceding nodes that did not run."""
 
 
 class PendingNeed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A fact that a pending step waits for, and the steps that may still give it, with their status."""
+    """A fact that a pending step waits for, and the steps that may still provide it, with their status."""
 
     fact: str
     role: str
@@ -133,14 +133,14 @@ class PendingNeed(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StepStanding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a step of a plan stands."""
+    """The state of a step of a plan."""
 
     step: str
     status: str
     why: str = ""
     gave: list[str] = []
     lacks: list[str] = []
-    """Facts that it could have given and did not."""
+    """The declared outputs that the completed step did not provide."""
     fan_out: bool = False
     items: int = 0
     items_over: int = 0
@@ -151,7 +151,7 @@ class StepStanding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ExcludedStep(msgspec.Struct, frozen=True):
-    """A step that is not in the plan, and the facts that say why."""
+    """A step that is not in the plan, and the facts that are the reason."""
 
     step: str
     why: Literal["satisfied", "blocked", "missing"]
@@ -159,7 +159,7 @@ class ExcludedStep(msgspec.Struct, frozen=True):
 
 
 class Hold(msgspec.Struct, frozen=True):
-    """Why a run stopped for a person."""
+    """Why a run is held for a person."""
 
     code: str
     message: str
@@ -167,7 +167,7 @@ class Hold(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """All that is known about where a run stands."""
+    """Everything that is known about the state of a run."""
 
     run: str
     workflow: str
@@ -175,16 +175,16 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     style: str = "code"
     status: str
     at: datetime
-    """When it was looked at."""
+    """The time of the diagnosis."""
     has_begun: bool = True
     is_hosted: bool = False
-    """A living host has it in memory."""
+    """Whether a live host owns the run."""
     is_offered: bool = False
-    """A living host has its workflow."""
+    """Whether a live host has the workflow of the run."""
     missing_version: str = ""
-    """The version that it waits for and none of the living hosts has."""
+    """The version of the run, if none of the live hosts has it."""
     has_mail: bool = False
-    """Something came for it that it has not seen. Only looked at for a run on hold."""
+    """Whether a held run has mail that it has not processed. Always False for other runs."""
     starts_at: datetime | None = None
     is_over: bool = False
     steps_done: int = 0

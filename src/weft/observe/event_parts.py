@@ -1,7 +1,7 @@
-"""The log of a run as people read it: every record as the events that it stands for.
+"""The log of a run for views: every record as the events that it stands for.
 
-The number of a record is the number of all its parts. The number of a part tells them apart in views; nothing takes it
-as input. Rules: docs/internals/events.md.
+All parts of a record have its number, and views distinguish them by the number of the part. The number of a part is
+never used as input. The rules are in docs/internals/events.md.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from weft.runtime.service import RunService
 from weft.runtime.unreadable import readable
 
 RESULTS_MAX = 1_000
-"""So many results are remembered; others are read again."""
+"""The number of results that are cached. Others are read again."""
 _PREFIX = b'{"kind":"'
 _encode = msgspec.json.Encoder().encode
 
 
 class EventPart(msgspec.Struct, frozen=True):
-    """One event of a view. ``part``: its place in its record, from 1 on; 0: it is the whole record."""
+    """One event of a view. ``part`` is its position in its record, from 1 on; 0 if it is the only event."""
 
     seq: int
     part: int
@@ -33,7 +33,7 @@ class EventPart(msgspec.Struct, frozen=True):
     event: ViewEvent
     body: bytes
     is_last: bool = True
-    """No other part of the record comes after it."""
+    """Whether this is the last part of its record."""
 
     def split(self) -> tuple[str, Raw]:
         """Return the kind of the event, and the rest of it as JSON."""
@@ -41,13 +41,13 @@ class EventPart(msgspec.Struct, frozen=True):
 
 
 class Unfolding:
-    """Unfolds the records of one log in order. It remembers the results that later records refer to."""
+    """Unfolds the records of one log in order. It caches the results that later records refer to."""
 
     def __init__(self) -> None:
         self._results: BoundedCache[int, Raw] = BoundedCache(RESULTS_MAX)
 
     def add(self, stored: StoredEvent) -> list[EventPart]:
-        """Take in the next record. Returns its events."""
+        """Unfold the next record. Returns its events."""
         record = e.decode(stored.body)
         if isinstance(record, e.TaskSucceeded | e.ChildEnded):
             self._results.put(stored.seq, record.output)
@@ -56,12 +56,12 @@ class Unfolding:
             body = stored.body if events[0] is record else _encode(events[0])
             return [EventPart(stored.seq, 0, stored.at, events[0], body)]
         return [
-            EventPart(stored.seq, place, stored.at, event, _encode(event), place == len(events))
-            for place, event in enumerate(events, 1)
+            EventPart(stored.seq, part, stored.at, event, _encode(event), part == len(events))
+            for part, event in enumerate(events, 1)
         ]
 
-    def lacks(self, stored: StoredEvent) -> int:
-        """Return the number of the record that has a value which the next one refers to; 0: nothing is missing."""
+    def missing_record(self, stored: StoredEvent) -> int:
+        """Return the number of the record whose result a record refers to; 0 if no result is missing."""
         if not stored.body.startswith(b'{"kind":"step_completed"'):
             return 0
         record = e.decode(stored.body)
@@ -72,10 +72,10 @@ class Unfolding:
 async def read_parts(
     service: RunService, row: RunRow, page: Sequence[StoredEvent], unfolding: Unfolding
 ) -> list[EventPart]:
-    """Unfold a page of a log. What it refers to and does not hold is read too."""
+    """Unfold a page of a log. Results that it refers to are read from the store if necessary."""
     parts: list[EventPart] = []
     for stored in page:
-        missing = unfolding.lacks(stored)
+        missing = unfolding.missing_record(stored)
         for before in (await readable(service.store.log, row, after=missing - 1, limit=1))[0] if missing else ():
             unfolding.add(before)
         parts += unfolding.add(stored)
@@ -85,7 +85,7 @@ async def read_parts(
 async def follow_parts(
     service: RunService, row: RunRow, *, after: int = 0, follow: bool = False
 ) -> AsyncIterator[EventPart]:
-    """Iterate over the events of a run. With ``follow``, also over those to come. Raises RunUnreadable."""
+    """Iterate over the events of a run. With ``follow``, also over future events. Raises RunUnreadable."""
     unfolding = Unfolding()
     async for stored in service.reader.events(row, after=after, follow=follow):
         for part in await read_parts(service, row, [stored], unfolding):

@@ -10,7 +10,7 @@ from weft.observe.diagnosis import Diagnosis, Hold, brief, time_of
 from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
 from weft.observe.run_hosts import hosting_of
-from weft.observe.runs import examine
+from weft.observe.runs import try_read_run
 from weft.observe.sentences import explanation_of
 from weft.observe.styles import views_of
 from weft.observe.waits import waits_of
@@ -21,7 +21,7 @@ from weft.runtime.unreadable import NOT_UNDONE
 
 async def explain(service: RunService, row: RunRow) -> Explanation:
     """Explain a run, in sentences and as data. Raises NotFound."""
-    machine, problem = await examine(service, row)
+    machine, problem = await try_read_run(service, row)
     if problem is not None:
         summary = f"it was cancelled. {NOT_UNDONE} {row.fault}" if row.status == "cancelled" else problem.message
         hint = problem.hint
@@ -30,7 +30,7 @@ async def explain(service: RunService, row: RunRow) -> Explanation:
 
 
 async def diagnose(service: RunService, row: RunRow, machine: Machine | None) -> Diagnosis:
-    """Collect what is known about a run. ``machine``: the run as it was read; it matters only once it has begun."""
+    """Collect everything that is known about a run. ``machine`` is its state, ignored if the run has not begun."""
     now = service.clock.now_ms()
     begun = machine if row.seq else None
     hosting = await hosting_of(service, row, begun)
@@ -51,7 +51,7 @@ async def diagnose(service: RunService, row: RunRow, machine: Machine | None) ->
     held = begun.state.held
     return Diagnosis(
         **known,
-        **_state_says(begun.state),
+        **_state_fields(begun.state),
         hold=Hold(held.code, held.message, held.location) if held is not None else None,
         has_mail=held is not None and bool(await service.store.log.inbox(row.uid)),
         waits=waits_of(begun, now, hosting.idle),
@@ -60,7 +60,7 @@ async def diagnose(service: RunService, row: RunRow, machine: Machine | None) ->
     )
 
 
-def _state_says(state: State) -> dict[str, Any]:
+def _state_fields(state: State) -> dict[str, Any]:
     return {
         "status": state.status,
         "is_over": state.over,

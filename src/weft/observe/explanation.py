@@ -10,7 +10,7 @@ from weft.observe.diagnosis import Diagnosis, Progress
 
 
 class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One thing a run waits for, in words."""
+    """One thing that a run waits for, described in words."""
 
     kind: str
     location: str
@@ -21,7 +21,7 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class StyleSentences(msgspec.Struct, frozen=True):
-    """What only one style says about a run: see the fields of the same names of ``Explanation``."""
+    """The sentences that depend on the style of a run. ``Explanation`` describes the fields."""
 
     path: list[str] = []
     skipped: list[str] = []
@@ -39,18 +39,18 @@ class Explanation(msgspec.Struct, frozen=True, omit_defaults=True):
     steps_done: int
     hint: str = ""
     path: list[str] = []
-    """The way a graph run took, and why, in sentences; of a goal run, the steps that run or have ended."""
+    """The path of a graph run with its reasons, or the running and ended steps of a goal run, in sentences."""
     skipped: list[str] = []
     """The nodes or steps that did not run, and why not."""
     joins: list[str] = []
     """What the joins of a graph, or the pending steps of a goal run, still wait for."""
     style: str = "code"
     progress: list[Progress] = []
-    """How far it is with maps, fan-outs and work items."""
+    """The progress of maps, fan-outs and work items."""
     code: str = ""
-    """Of the error that keeps it from being read, if that is so: ``weft help CODE``."""
+    """If the run cannot be read, the code of the error (``weft help CODE``)."""
     diagnosis: Diagnosis | None = None
-    """The same as data, with places and ids; None if the run cannot be read."""
+    """The same as data, with locations and ids; None if the run cannot be read."""
 
     def __str__(self) -> str:
         lines = [f"{self.run} ({self.workflow}) is {self.status}: {self.summary}"]

@@ -25,8 +25,8 @@ class GoalOperations:
         self._items: dict[str, list[Operation]] = {}
         self._started: set[str] = set()
 
-    def take(self, event: Any, stored: StoredEvent) -> Operation | None:
-        """Take in an event. Returns the operation that it began or changed; None: it is no event of a goal."""
+    def apply(self, event: Any, stored: StoredEvent) -> Operation | None:
+        """Apply an event. Returns the operation that it began or changed; None if it is not an event of goals."""
         match event:
             case e.StepStarted():
                 return self._start(event, stored)
@@ -45,11 +45,11 @@ class GoalOperations:
                 end(operation, "skipped", stored.at)
                 return self._keep(operation)
             case e.WorkAccepted(task=number, due=due):
-                return self._noted(number, due, "accepted; its answer comes later")
+                return self._note(number, due, "accepted; its answer comes later")
             case e.WorkResumed(task=number):
-                return self._noted(number, 0, "")
+                return self._note(number, 0, "")
             case e.WorkRecalled(task=number, run_id=run_id):
-                return self._noted(number, 0, f"as in {run_id}")
+                return self._note(number, 0, f"as in {run_id}")
         if isinstance(event, _OPENING) and event.node:
             return self._item(event, event.node, event.item, stored)
         return None
@@ -63,14 +63,14 @@ class GoalOperations:
         return operation
 
     def _step(self, step: str, stored: StoredEvent) -> Operation:
-        """Return the operation of a step, also of one that never started."""
+        """Return the operation of a step. For a step that never started, it is created here."""
         if step not in self._steps:
             self._steps[step] = self._keep(Operation(stored.seq, step, "step", step, stored.at))
         return self._steps[step]
 
     def reopen(self, steps: Sequence[str]) -> list[int]:
-        """Reopen steps for a retry. Returns the operations to forget: those of steps that had not started."""
-        forgotten = []
+        """Reopen steps for a retry. Returns the operations to drop: those of steps that had not started."""
+        dropped = []
         for step in steps:
             operation = self._steps.get(step)
             if operation is None:
@@ -85,8 +85,8 @@ class GoalOperations:
                 )
             else:
                 del self._steps[step]
-                forgotten.append(operation.number)
-        return forgotten
+                dropped.append(operation.number)
+        return dropped
 
     def _over(self, step: str, status: str, stored: StoredEvent, **fields: Any) -> Operation:
         operation = self._step(step, stored)
@@ -99,7 +99,7 @@ class GoalOperations:
         return operation
 
     def _item(self, event: Any, step: str, index: int, stored: StoredEvent) -> Operation:
-        """Note that work begins. The work of a step without fan-out is the step itself."""
+        """Begin a work item. The only work item of a step without fan-out is shown as the step itself."""
         items = self._items.get(step)
         if items is not None:
             item = self._keep(new_operation(event, f"{step}/{index}", stored))
@@ -109,10 +109,10 @@ class GoalOperations:
         new = new_operation(event, step, stored)
         operation.kind, operation.what, operation.due = new.kind, new.what, new.due
         operation.attempts_max, operation.child = new.attempts_max, new.child
-        self._operations[stored.seq] = operation  # its results name this number
+        self._operations[stored.seq] = operation  # the result of the work refers to this number
         return operation
 
-    def _noted(self, number: int, due: int, why: str) -> Operation | None:
+    def _note(self, number: int, due: int, why: str) -> Operation | None:
         operation = self._operations.get(number)
         if operation is not None:
             operation.due, operation.why = due, why

@@ -1,4 +1,4 @@
-"""Sentences about the steps of a goal run."""
+"""Describe the steps of a goal run in sentences."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ PROVIDERS = {"active": "runs", "pending": "has not started"}
 
 
 def step_sentences(step: StepStanding) -> list[str]:
-    """Say how a step stands; of a pending one, a sentence per need that keeps it from starting."""
+    """Describe the state of a step. A pending step has a sentence for each need that keeps it from starting."""
     match step.status:
         case "completed":
             gave = f": gave {', '.join(step.gave)}" if step.gave else ""
             return [f"{step.step} completed{gave}{f', not {chr(44).join(step.lacks)}' if step.lacks else ''}"]
         case "active":
-            ill = f" (unhealthy: {step.unhealthy})" if step.unhealthy else ""
-            return [f"{step.step} runs{_items(step)}{ill}"]
+            health = f" (unhealthy: {step.unhealthy})" if step.unhealthy else ""
+            return [f"{step.step} runs{_items(step)}{health}"]
         case "failed":
             return [f"{step.step} failed: {step.why}"]
         case "skipped":
@@ -24,13 +24,13 @@ def step_sentences(step: StepStanding) -> list[str]:
         return [_need(step.step, need) for need in step.needs]
     if step.needed_now:
         return [f"{step.step} waits for nothing and is about to start"]
-    return [f"{step.step} is put off"]
+    return [f"{step.step} is not needed yet"]
 
 
 def _items(step: StepStanding) -> str:
     if not step.fan_out:
         return ""
-    return f": {step.items_over:,} of {step.items:,} items are over, {step.items_active:,} under way"
+    return f": {step.items_over:,} of {step.items:,} items are done, {step.items_active:,} are running"
 
 
 def _need(step: str, need: PendingNeed) -> str:
@@ -42,7 +42,7 @@ def _need(step: str, need: PendingNeed) -> str:
 
 
 def excluded_sentence(excluded: ExcludedStep) -> str:
-    """Say why a step is not in the plan."""
+    """Explain why a step is not in the plan."""
     by = ", ".join(excluded.by)
-    reason = f"nobody gives {by}" if excluded.why == "missing" else f"{by} is given"
+    reason = f"no step provides {by}" if excluded.why == "missing" else f"{by} is given"
     return f"{excluded.step} is not in the plan: {reason}"

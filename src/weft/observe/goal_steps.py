@@ -1,4 +1,4 @@
-"""How the steps of a goal run stand: what they gave, what pending ones wait for, what the plan leaves out."""
+"""The state of the steps of a goal run: their outputs, what pending steps wait for, and which steps are excluded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from weft.observe.diagnosis import ExcludedStep, PendingNeed, StepStanding
 
 
 def steps_of(machine: GoalMachine, health: Mapping[str, Checkup]) -> list[StepStanding]:
-    """Return all steps of the plan, in its order."""
+    """Return the state of all steps of the plan, in the order of the plan."""
     flow = machine.flow
     return [_standing(step, health.get(step.id)) for step in flow.by_index[:]] if flow is not None else []
 

@@ -1,4 +1,4 @@
-"""What only the views of goal runs show: the plan, how its steps stand, the facts that are known."""
+"""The views of goal runs: the plan, the state of its steps, and the known facts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class GoalViews(StyleViews[GoalMachine]):
     path_heading = "steps"
 
     def waits(self, machine: GoalMachine, now: int) -> Iterator[PendingWait]:
-        """Yield retries, answers that come later, and optional facts that are given some time."""
+        """Yield the waits for retries, for answers that come later, and for optional facts with a deadline."""
         state = machine.state
         for number, task in state.parked.items():
             if number not in state.accepted:
@@ -53,18 +53,18 @@ class GoalViews(StyleViews[GoalMachine]):
             )
 
     def progress(self, machine: GoalMachine) -> Iterator[Progress]:
-        """Yield how far each step with work items is."""
+        """Yield the progress of each step with work items."""
         for step, run in machine.state.steps.items():
             if run.status == "active" and run.fan_out:
                 yield Progress(step, run.items - run.left, run.items)
 
     async def details(self, service: RunService, row: RunRow, machine: GoalMachine) -> dict[str, Any]:
-        """Return how the steps stand and what the plan leaves out: fields of the diagnosis."""
+        """Return the fields of the diagnosis about the steps and the excluded steps of the plan."""
         catalogue = await StoredCatalogue(service.store.definitions, service.clock).catalogue()
         return {"steps": steps_of(machine, catalogue.health), "excluded": excluded_from(machine)}
 
     def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
-        """Say which steps run or have ended, which were skipped, and what pending ones wait for."""
+        """Describe which steps run or have ended, which were skipped, and what pending steps wait for."""
         lines: dict[str, list[str]] = {"path": [], "skipped": [], "pending": []}
         for step in diagnosis.steps:
             kind = step.status if step.status in lines else "path"
@@ -79,19 +79,19 @@ class GoalViews(StyleViews[GoalMachine]):
         return GoalOperations(operations, keep)
 
     async def picture(self, service: RunService, row: RunRow) -> Picture | None:
-        """Return the plan with how its steps stand; None before there is one."""
+        """Return the plan with the state of its steps; None before the run is planned."""
         machine: Any = await read_run(service, row) if row.seq else None
         if machine is None or machine.plan is None:
             return None
         return picture_of_plan(machine.plan, machine.state, title=row.workflow)
 
     async def overview(self, service: RunService, row: RunRow) -> PlanTree | None:
-        """Return the plan as a tree, with the facts that are known; None before the run has begun."""
+        """Return the plan as a tree, with the known facts; None before the run has begun."""
         machine: Any = await read_run(service, row) if row.seq else None
         return plan_tree(machine) if machine is not None else None
 
     async def result(self, service: RunService, row: RunRow, raw: bytes) -> bytes:
-        """Return what the goals of a run gave, without the facts that only led to it."""
+        """Return the outputs of the goals of a run, without intermediate facts."""
         machine: Any = await read_run(service, row)
         body = msgspec.json.decode(raw)
         if machine.plan is None or not {"result", "of"} <= set(body):
@@ -100,10 +100,10 @@ class GoalViews(StyleViews[GoalMachine]):
         return msgspec.json.encode(goal_outputs(body["result"], body["of"], gives))
 
     async def is_stored(self, service: RunService, row: RunRow) -> bool:
-        """Return True: a goal run brings its plan."""
+        """Return True, because a goal run contains its plan."""
         return True
 
 
 def goal_outputs(result: Mapping[str, Any], returned: Mapping[str, Any], gives: Container[str]) -> dict[str, Any]:
-    """Return the outputs of goals; of a goal that gives nothing by name, what it returned."""
+    """Return the outputs of goals. The output of a goal without ``gives`` is its result."""
     return {**{goal: value for goal, value in returned.items() if goal not in gives}, **result}

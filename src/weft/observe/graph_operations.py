@@ -13,14 +13,14 @@ _OPENING = (e.TaskScheduled, e.TimerSet, e.MessageAwaited, e.AskOpened, e.ChildS
 
 
 class GraphOperations:
-    """The operations of one graph run: work that begins at a node, or a token that leaves a node without any."""
+    """The operations of one graph run. Each is work at a node, or a token that passes a node without work."""
 
     def __init__(self, keep: Keep) -> None:
         self._keep = keep
         self._visits: dict[str, int] = {}
 
-    def take(self, event: Any, stored: StoredEvent) -> Operation | None:
-        """Take in an event. Returns the operation that it began; None: it is not about work at a node."""
+    def apply(self, event: Any, stored: StoredEvent) -> Operation | None:
+        """Apply an event. Returns the operation that it began; None if it does not concern work at a node."""
         if isinstance(event, e.NodeRouted) and event.output:
             operation = Operation(stored.seq, self._visit(event.node), "pass", "", stored.at)
             end(operation, "done", stored.at, bytes(event.output))
@@ -34,10 +34,10 @@ class GraphOperations:
         return None
 
     def reopen(self, steps: Sequence[str]) -> list[int]:
-        """Return nothing: a graph forgets no operation that the event does not name."""
+        """Return an empty list, because the event names all operations of a graph that are dropped."""
         return []
 
     def _visit(self, node: str) -> str:
-        """Name a visit of a node. From the second on it has a number."""
+        """Return the name of the next visit of a node. Visits after the first have a number."""
         self._visits[node] = count = self._visits.get(node, 0) + 1
         return node if count == 1 else f"{node}#{count}"

@@ -1,4 +1,4 @@
-"""The path of a graph run: the edges it took with the values they saw, the nodes that did not run, the open joins."""
+"""The path of a graph run: the edges it took and the values they read, the nodes it skipped, and its open joins."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from weft.observe.diagnosis import (
 from weft.ports.store import StoredEvent
 
 PATH_MAX = 200
-"""Only the last steps of a longer path are kept."""
+"""The maximum length of a path. Only the last steps of a longer path are kept."""
 SKIPS_MAX = 100
 BRANCHES_MAX = 100
 
 
 class GraphPath:
-    """The path of one graph run. It grows by one event at a time."""
+    """The path of one graph run, built from its events in order."""
 
     def __init__(self, graph: GraphModel) -> None:
         self._graph = graph
         self._steps: deque[PathStep] = deque(maxlen=PATH_MAX)
         self._dead_letters: dict[str, PathStep] = {}
         self._refused: dict[str, NodeSkip] = {}
-        """By node: the last reason why nothing led to it."""
+        """For each node, the last reason why no edge led to it."""
 
     async def read(self, log: AsyncIterator[StoredEvent]) -> None:
-        """Take in the whole log."""
+        """Add all events of a log."""
         async for stored in log:
             self.add(e.decode(stored.body), stored.seq)
 
     def add(self, event: e.AnyEvent, seq: int) -> None:
-        """Take in the next event."""
+        """Add the next event."""
         match event:
             case e.NodeRouted(node=node, token=token, caught=caught):
                 edges = [_taken_edge(self._graph, event, taken) for taken in event.taken]
@@ -73,16 +73,16 @@ class GraphPath:
 
     def skips(self, state: GraphState) -> list[NodeSkip]:
         """Return the nodes that have not run, with the reason."""
-        here = {token.node for token in state.tokens.values()}
-        found = []
+        occupied = {token.node for token in state.tokens.values()}
+        skips = []
         for node in self._graph.nodes.values():
-            if state.executed.get(node.id) or node.id in here:
+            if state.executed.get(node.id) or node.id in occupied:
                 continue
             sources = list(dict.fromkeys(self._graph.edges[name].source for name in node.incoming))
             idle = [source for source in sources if source and not state.executed.get(source)]
             skip = NodeSkip(node=node.id, why="sources" if idle else "nothing", sources=idle)
-            found.append(self._refused.get(node.id, skip))
-        return found[:SKIPS_MAX]
+            skips.append(self._refused.get(node.id, skip))
+        return skips[:SKIPS_MAX]
 
     def _note_refusals(self, event: e.NodeRouted) -> None:
         taken = {one.edge for one in event.taken}
@@ -155,7 +155,7 @@ def _fan_ins(graph: GraphModel, state: GraphState) -> Iterator[JoinStanding]:
 
 
 def _missing(state: GraphState, frame: Frame) -> dict[BranchStatus, list[int]]:
-    """Return the branches that have not arrived; when the run is over, also those that failed before."""
+    """Return the branches that have not arrived. After the end of the run, those that failed earlier are included."""
     open_ = [index for index, branch in frame.branches.items() if branch.status == "open"]
     if not state.over:
         return {"open": open_}
@@ -168,7 +168,7 @@ def _is_failing(state: GraphState, members: Iterable[str]) -> bool:
 
 
 def _place(state: GraphState, frame: Frame, index: int) -> str:
-    """Return the node that a branch is or was at; empty if it has no token any more."""
+    """Return the node at which a branch is or was last; empty if it no longer has a token."""
     branch = frame.branches[index]
     tokens = branch.kept.tokens if branch.kept is not None else [state.tokens[member] for member in branch.members]
     failing = [token for token in tokens if token.mode == "failing"]
@@ -178,6 +178,6 @@ def _place(state: GraphState, frame: Frame, index: int) -> str:
 def _slots(graph: GraphModel, state: GraphState) -> Iterator[JoinStanding]:
     for slot in state.slots.values():
         node = graph.nodes[slot.node]
-        lacks = [graph.edges[name].source for name in node.incoming if not slot.items.get(name)]
-        if node.join == "edges" and lacks:
-            yield JoinStanding(node=slot.node, sources=list(dict.fromkeys(lacks)))
+        missing = [graph.edges[name].source for name in node.incoming if not slot.items.get(name)]
+        if node.join == "edges" and missing:
+            yield JoinStanding(node=slot.node, sources=list(dict.fromkeys(missing)))

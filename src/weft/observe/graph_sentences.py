@@ -1,4 +1,4 @@
-"""Sentences about the path, the joins and the skipped nodes of a graph run."""
+"""Describe the path, the joins and the skipped nodes of a graph run in sentences."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from weft.core.values import preview_text
 from weft.observe.diagnosis import JoinStanding, NodeSkip, PathStep, SeenCondition, TakenEdge
 
 BRANCHES_SHOWN_MAX = 3
-BECAME = {"": ": a dead letter", "retried": ", tried again since", "discarded": ", discarded since"}
+BECAME = {"": ": a dead letter", "retried": ", later retried", "discarded": ", later discarded"}
 
 
 def path_sentence(step: PathStep) -> str:
-    """Say what happened at one step of the path."""
+    """Describe one step of the path."""
     failure = step.failure
     match step.kind:
         case "routed":
@@ -20,9 +20,9 @@ def path_sentence(step: PathStep) -> str:
             return f"{step.node} failed: {failure.message if failure is not None else ''}"
         case "dead_letter":
             why = f"{failure.type}: {failure.message}" if failure is not None else ""
-            return f"no edge of {step.node} took its failure ({why}){BECAME[step.became]}"
+            return f"no edge of {step.node} handled its failure ({why}){BECAME[step.became]}"
         case "retried":
-            return "the run was tried again"
+            return "the run was retried"
 
 
 def _routed(step: PathStep) -> str:
@@ -48,13 +48,13 @@ def _reason(condition: SeenCondition | None, catches: list[str] | None) -> str:
 
 
 def skip_sentence(skip: NodeSkip, *, is_over: bool) -> str:
-    """Say why a node did not run."""
+    """Explain why a node did not run."""
     run = "did not run" if is_over else "has not run"
     match skip.why:
         case "condition":
             why = f"at {skip.at}, {_reason(skip.condition, skip.catches)} did not hold"
         case "another_edge":
-            why = f"{skip.at} took another way before"
+            why = f"{skip.at} took another edge first"
         case "no_failure":
             why = f"{skip.at} did not fail"
         case "sources":
@@ -65,20 +65,20 @@ def skip_sentence(skip: NodeSkip, *, is_over: bool) -> str:
 
 
 def join_sentence(join: JoinStanding, *, is_over: bool) -> str:
-    """Say what a join still waits for, or what it did not get."""
+    """Describe what a join still waits for, or what it did not get."""
     if join.sources:
         return f"{join.node} {'had nothing from' if is_over else 'waits for'} {', '.join(join.sources)}"
     branches = f"{join.arrived} of {join.total} branches"
     if not is_over:
-        return f"{join.node} has {branches} and needs {join.need}; still on their way: {_branches(join, 'open')}"
-    lost = [("failed", "failed"), ("stopped", "stopped when the run ended")]
-    told = "".join(f"; {became}: {_branches(join, status)}" for status, became in lost if status in join.missing_counts)
-    return f"{join.node} had {branches} and needed {join.need}{told}"
+        return f"{join.node} has {branches} and needs {join.need}; not arrived yet: {_branches(join, 'open')}"
+    kinds = [("failed", "failed"), ("stopped", "stopped when the run ended")]
+    missing = "".join(f"; {kind}: {_branches(join, status)}" for status, kind in kinds if status in join.missing_counts)
+    return f"{join.node} had {branches} and needed {join.need}{missing}"
 
 
 def _branches(join: JoinStanding, status: str) -> str:
-    """Name the first branches of a status, each with the node that it is or was at."""
-    found = [one for one in join.missing if one.status == status][:BRANCHES_SHOWN_MAX]
-    names = ", ".join(f"branch {one.index}{f' at {one.place}' if one.place else ''}" for one in found)
-    more = join.missing_counts.get(status, 0) - len(found)
+    """Name the first branches with a status, each with its current or last node."""
+    first = [branch for branch in join.missing if branch.status == status][:BRANCHES_SHOWN_MAX]
+    names = ", ".join(f"branch {branch.index}{f' at {branch.place}' if branch.place else ''}" for branch in first)
+    more = join.missing_counts.get(status, 0) - len(first)
     return f"{names}{f' and {more} more' if more else ''}"

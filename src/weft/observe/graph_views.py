@@ -1,4 +1,4 @@
-"""What only the views of graph runs show: joins, the path that was taken, dead letters, the graph as a picture."""
+"""The views of graph runs: joins, the path, dead letters, and the graph as a picture."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class GraphViews(StyleViews[GraphMachine]):
     """The views of graph runs."""
 
     def waits(self, machine: GraphMachine, now: int) -> Iterator[PendingWait]:
-        """Yield sleeps, accepted work whose answer comes later, and joins with a time limit."""
+        """Yield the waits for timers, for answers that come later, and of joins with a timeout."""
         state = machine.state
         for number, due in state.timers.items():
             if number in state.parked and number not in state.deadlines:
@@ -35,7 +35,7 @@ class GraphViews(StyleViews[GraphMachine]):
                 yield timer_wait(machine, "join" if number in state.deadlines else "sleep", number, due)
 
     def progress(self, machine: GraphMachine) -> Iterator[Progress]:
-        """Yield how far each fan-out is."""
+        """Yield the progress of each fan-out."""
         places: dict[str, tuple[int, int]] = {}
         for frame in machine.state.frames.values():
             if not frame.fired:
@@ -46,7 +46,7 @@ class GraphViews(StyleViews[GraphMachine]):
             yield Progress(place, done, total)
 
     async def details(self, service: RunService, row: RunRow, machine: GraphMachine) -> dict[str, Any]:
-        """Return the path, the skipped nodes and the open joins: fields of the diagnosis."""
+        """Return the fields of the diagnosis about the path, the skipped nodes and the open joins."""
         path = GraphPath(machine.graph)
         await path.read(service.reader.events(row))
         return {
@@ -56,7 +56,7 @@ class GraphViews(StyleViews[GraphMachine]):
         }
 
     def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
-        """Say which path the run took, what it skipped, and what its joins wait for."""
+        """Describe the path of the run, the skipped nodes, and what its joins wait for."""
         over = diagnosis.is_over
         return StyleSentences(
             path=[path_sentence(step) for step in diagnosis.path],
@@ -65,7 +65,7 @@ class GraphViews(StyleViews[GraphMachine]):
         )
 
     def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
-        """Return the operations that begin and end at nodes."""
+        """Return the operations at nodes."""
         return GraphOperations(keep)
 
     async def picture(self, service: RunService, row: RunRow) -> Picture | None:
@@ -88,9 +88,9 @@ class GraphViews(StyleViews[GraphMachine]):
         return machine.state.letters
 
     async def is_stored(self, service: RunService, row: RunRow) -> bool:
-        """Return whether the store has the graph of a run: hosts learn the graphs of the store."""
+        """Return whether the store has the graph of a run. Every host can then read it."""
         return await service.store.definitions.get(row.workflow, row.version) is not None
 
     def version_advice(self, version: str) -> str:
-        """Say what helps a run whose version no host offers."""
+        """Return advice for a run whose version no host offers."""
         return "Run the program that registers this version, or: weft serve app.py"

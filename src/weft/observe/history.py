@@ -1,7 +1,6 @@
-"""The history of a run, from its log: every recorded operation with its place, its attempts and its times.
+"""The history of a run, read from its log: every recorded operation with its location, attempts and times.
 
-The state of a run forgets what it does not need again (rounds of loops, losers of races). The log does not, and neither
-does its history.
+The state of a run drops what it no longer needs, such as old rounds of loops and losers of races. The history keeps it.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ EVENTS_PER_TURN = 500
 
 
 async def read_history(service: RunService, row: RunRow) -> History:
-    """Read the log of a run, as far as it can be read."""
+    """Read the history of a run from its log. It ends at an event that cannot be read."""
     history = History()
     with contextlib.suppress(RunUnreadable):
         async for stored in service.reader.events(row):
@@ -42,7 +41,7 @@ async def read_history(service: RunService, row: RunRow) -> History:
 
 
 class History:
-    """The history of one run. It grows by one event at a time."""
+    """The history of one run, built from its events in order."""
 
     def __init__(self) -> None:
         self.operations: dict[int, Operation] = {}
@@ -60,11 +59,11 @@ class History:
         self._names = ["~", "&"]
         self._newest: dict[str, int] = {}
         self._messages: dict[str, bytes] = {}
-        self._own: StyleOperations = NoOperations()
+        self._style: StyleOperations = NoOperations()
         self._unfolding = Unfolding()
 
     def current(self) -> list[Operation]:
-        """Return the newest operation of every place, in the order in which they began."""
+        """Return the newest operation of every location, in the order in which they began."""
         return [self.operations[number] for number in sorted(self._newest.values())]
 
     def open(self) -> list[Operation]:
@@ -72,19 +71,19 @@ class History:
         return [operation for operation in self.current() if operation.status == "open"]
 
     def add(self, stored: StoredEvent) -> list[tuple[EventPart, Operation | None]]:
-        """Take in the next record. Returns its events, each with the operation that it began or changed."""
+        """Add the next record. Returns its events, each with the operation that it began or changed."""
         self.seq = stored.seq
         return [(part, self._add(part.event, stored)) for part in self._unfolding.add(stored)]
 
     def _add(self, event: ViewEvent, stored: StoredEvent) -> Operation | None:
         if isinstance(event, e.RunStarted):
-            self._own = views_of(event.style).operations(self.operations, self._keep)
-        own = self._own.take(event, stored)
-        if own is not None:
-            return own
+            self._style = views_of(event.style).operations(self.operations, self._keep)
+        style_operation = self._style.apply(event, stored)
+        if style_operation is not None:
+            return style_operation
         at = getattr(event, "at", None)
         if isinstance(event, e.MessageAnswered) and not at:
-            return None  # not an operation of the run: a message was refused, or taken without an answer
+            return None  # a message was refused, or received without an answer, which is not an operation of the run
         if at is not None:
             return self._begin(event, at, stored)
         operation = self._operation_of(event, stored)
@@ -127,7 +126,7 @@ class History:
         return operation
 
     def _operation_of(self, event: ViewEvent, stored: StoredEvent) -> Operation | None:
-        """Return the operation that an event is about."""
+        """Return the operation that an event changes, or the undo that it begins; None for other events."""
         match event:
             case e.TaskSucceeded(task=number) | e.TaskFailed(task=number) | e.TaskLost(task=number):
                 return self.operations.get(number)
@@ -163,7 +162,7 @@ class History:
                 bodies = [self._messages.pop(message, b"null") for message in ids]
                 end(operation, "done", at, bodies[0] if len(bodies) == 1 else b"[" + b",".join(bodies) + b"]")
             case e.WaitTimedOut():
-                operation.failure = Failure("TimedOut", "nothing came in time")
+                operation.failure = Failure("TimedOut", "nothing arrived in time")
                 end(operation, "failed", at)
             case e.AskAnswered(decided=True):
                 end(operation, "done", at, _answer(event))
@@ -174,7 +173,7 @@ class History:
                 end(operation, "cancelled", at)
 
     def _change_run(self, event: ViewEvent, at: int) -> None:
-        """Take in what happens to the run as a whole."""
+        """Apply an event that concerns the run as a whole."""
         match event:
             case e.RunStarted(input=input):
                 self.started, self.input = at, bytes(input)
@@ -200,7 +199,7 @@ class History:
             case e.RunHeld(message=message):
                 self.status, self.held = "held", message
             case e.RunRetried(dropped=dropped, steps=steps):
-                self._reopen([*dropped, *self._own.reopen(steps)])
+                self._reopen([*dropped, *self._style.reopen(steps)])
 
     def _over(self, status: str, at: int) -> None:
         self.status, self.ended, self.held = status, at, ""

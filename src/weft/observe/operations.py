@@ -1,4 +1,4 @@
-"""The operations of a run as people read them."""
+"""The operations of a run, as views show them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.ports.store import StoredEvent
 
 
 class Operation(msgspec.Struct):
-    """One recorded operation. ``what``: its step, the messages it waits for, its question, or its child workflow."""
+    """One recorded operation. ``what`` is its step, message names, question or child workflow."""
 
     number: int
     location: str
@@ -30,31 +30,31 @@ class Operation(msgspec.Struct):
     failure: Failure | None = None
     child: str = ""
     idle: str = ""
-    """Why nobody performs it, if it is open and that was looked up."""
+    """Why no worker performs the open operation, if that was checked."""
     why: str = ""
-    """Why it did not happen, or where its answer comes from."""
+    """Why the operation was skipped, or where its result comes from."""
 
 
 Keep = Callable[[Operation], Operation]
-"""Makes an operation the newest of its place."""
+"""Adds an operation as the newest one at its location."""
 
 
 class StyleOperations(Protocol):
     """The operations that only runs of one style have."""
 
-    def take(self, event: Any, stored: StoredEvent) -> Operation | None:
-        """Take in an event. Returns the operation that it began or changed; None: all styles read this event alike."""
+    def apply(self, event: Any, stored: StoredEvent) -> Operation | None:
+        """Apply an event. Returns the operation that it began or changed; None if the style does not treat it."""
         ...
 
     def reopen(self, steps: Sequence[str]) -> list[int]:
-        """Reopen steps for a retry. Returns the operations to forget."""
+        """Reopen steps for a retry. Returns the operations to drop."""
         ...
 
 
 class NoOperations:
-    """The operations of a style that has none of its own."""
+    """The operations of a style that adds none."""
 
-    def take(self, event: Any, stored: StoredEvent) -> Operation | None:
+    def apply(self, event: Any, stored: StoredEvent) -> Operation | None:
         return None
 
     def reopen(self, steps: Sequence[str]) -> list[int]:
@@ -73,7 +73,7 @@ def new_operation(event: Any, location: str, stored: StoredEvent) -> Operation:
 
 
 def end(operation: Operation, status: str, at: int, output: bytes = b"null") -> None:
-    """Note that an operation is over."""
+    """Mark an operation as ended."""
     operation.status, operation.ended, operation.output = status, at, output
 
 

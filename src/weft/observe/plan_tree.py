@@ -1,4 +1,4 @@
-"""The plan of a goal run as a tree from its goals down, with the facts that are known."""
+"""The plan of a goal run as a tree from its goals down, and the known facts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ FACTS_MAX = 40
 
 
 class PlanLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A step at its place in the tree. ``kind`` says which of the other fields are set."""
+    """A step in the tree. ``kind`` says which of the other fields are set."""
 
     step: str
     depth: int
     kind: Literal["planned", "excluded", "repeated"] = "planned"
     why: str = ""
-    """Why it is excluded."""
+    """Why the step is excluded."""
     lacks: list[str] = []
-    """The facts that keep it from starting."""
+    """The facts that the step waits for."""
     fan_out: bool = False
     items: int = 0
     items_over: int = 0
@@ -30,7 +30,7 @@ class PlanLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class KnownFact(msgspec.Struct, frozen=True):
-    """The first value of a fact, and the step that gave it; without one, it was given."""
+    """The first value of a fact, and the step that provided it; empty if the fact was given at the start."""
 
     name: str
     value: bytes
@@ -38,7 +38,7 @@ class KnownFact(msgspec.Struct, frozen=True):
 
 
 class PlanTree(msgspec.Struct, frozen=True):
-    """The plan of a goal run. ``facts_total``: how many facts are known; only the first of them are here."""
+    """The plan of a goal run and its known facts. ``facts`` has only the first of ``facts_total`` facts."""
 
     lines: list[PlanLine]
     facts: list[KnownFact]
@@ -46,7 +46,7 @@ class PlanTree(msgspec.Struct, frozen=True):
 
 
 def plan_tree(machine: GoalMachine) -> PlanTree:
-    """Return the plan with where it stands; without lines before there is one."""
+    """Return the plan with the state of its steps. It has no lines before the run is planned."""
     facts = [(name, values[0]) for name, values in sorted(machine.state.facts.items()) if values]
     return PlanTree(
         lines=list(_lines(machine, machine.plan)) if machine.plan is not None else [],
@@ -57,7 +57,7 @@ def plan_tree(machine: GoalMachine) -> PlanTree:
 
 def _lines(machine: GoalMachine, plan: GoalPlan) -> Iterator[PlanLine]:
     shown: set[str] = set()
-    # An explicit stack: plans may be deeper than Python's recursion limit.
+    # An explicit stack, because plans may be deeper than Python's recursion limit.
     stack = [(goal, 0) for goal in reversed(plan.goals)]
     while stack:
         step, depth = stack.pop()
@@ -91,7 +91,7 @@ def _line(machine: GoalMachine, step: str, depth: int) -> PlanLine:
 
 
 def _providers(plan: GoalPlan, step: str) -> list[str]:
-    """Return the steps that may give what a step needs, each once."""
+    """Return the steps that may provide the needs of a step, without duplicates."""
     return list(
         dict.fromkeys(
             provider

@@ -1,4 +1,4 @@
-"""How far a run is with many things of a kind: items of a map, branches of a fan-out, work items of a goal step."""
+"""The progress of a run: items of its maps, branches of its fan-outs, and work items of its goal steps."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ PLACES_MAX = 20
 
 
 def progress_of(machine: Machine) -> list[Progress]:
-    """Return what is under way, the outermost places first."""
+    """Return the progress at each location with open items, the outermost locations first."""
     if machine.state.over:
         return []
-    found = views_of(machine.style.name).progress(machine)
-    return sorted(found, key=lambda one: one.place.count("/"))[:PLACES_MAX]
+    progress = views_of(machine.style.name).progress(machine)
+    return sorted(progress, key=lambda item: item.place.count("/"))[:PLACES_MAX]

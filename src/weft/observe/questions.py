@@ -1,4 +1,4 @@
-"""Open questions of runs. An attribute on the row finds the runs that ask; only those are read."""
+"""Find the open questions of runs. An attribute of the row marks runs with open questions; only those are read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RUNS_PER_PAGE = 200
 
 
 class OpenQuestion(msgspec.Struct, frozen=True):
-    """An open question, the run that asks it, and its place there."""
+    """An open question, the run that asks it, and its location in the run."""
 
     row: RunRow
     number: EntryId
@@ -35,27 +35,30 @@ class OpenQuestion(msgspec.Struct, frozen=True):
 
     @property
     def digest(self) -> str:
-        """The digest of what is to be decided. An answer may name it, so that it decides nothing else."""
+        """The digest of the question. An answer that names it is refused if the question has changed."""
         return questions.digest_of(self.question)
 
     @property
     def asked(self) -> list[str]:
-        """Who may answer; empty: anybody."""
+        """The people and groups who may answer; empty if anybody may."""
         return questions.allowed_people(self.question)
 
     def is_at(self, place: str) -> bool:
-        """Return whether the question is asked by the node or the step of this name."""
+        """Return whether the node or step with this name asks the question."""
         has_nodes = views_of(self.row.style).has_nodes
         return has_nodes and self.place.startswith((f"{place}/", f"{place}["))
 
     def is_for(self, who: str) -> bool:
-        """Return whether this person or group may answer. Who belongs to which group is not known here."""
+        """Return whether this person or group may answer.
+
+        The members of groups are not known here, so any person may answer a question to a group.
+        """
         asked = self.asked
         return not asked or who in asked or (not is_group(who) and any(map(is_group, asked)))
 
     @property
     def notice(self) -> str:
-        """The notification that is due by now."""
+        """The newest notification that is due."""
         return questions.notice(self.question)
 
 
@@ -81,13 +84,13 @@ async def open_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
 
 
 def questions_at(questions: Sequence[OpenQuestion], place: str) -> list[OpenQuestion]:
-    """Return the question at a place; else those of the node or step of that name."""
+    """Return the question at a location or, if there is none, those of the node or step with that name."""
     exact = [item for item in questions if item.place == place]
     return exact or [item for item in questions if item.is_at(place)]
 
 
 async def listed_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
-    """Return the open questions of a run; none if it cannot be read, so that it hides no questions but its own."""
+    """Return the open questions of a run, or an empty list if the run cannot be read."""
     try:
         return await open_in(service, row)
     except RunUnreadable:
@@ -100,8 +103,8 @@ async def all_open(service: RunService) -> AsyncIterator[OpenQuestion]:
     while True:
         page = await runs_that_ask(service, after=after)
         for row in page.rows:
-            for found in await listed_in(service, row):
-                yield found
+            for question in await listed_in(service, row):
+                yield question
         after = page.cursor
         if after is None:
             return

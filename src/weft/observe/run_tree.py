@@ -1,4 +1,4 @@
-"""The tree of a run: what it recorded, and the runs that it started below it."""
+"""The tree of a run: its history, and below it the runs that it started."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class RunTree(msgspec.Struct, frozen=True):
     row: RunRow
     history: History
     operations: list[Operation]
-    """The newest operation of each place; of many only the last."""
+    """The newest operation of each location. If there are too many, only the last ones."""
     children: dict[str, RunTree]
-    """Child runs by id, as far as there is room for them."""
+    """The child runs by id, up to the limit of the reader."""
     left_out: int
-    """How many operations and child runs are not here."""
+    """The number of operations and child runs that are omitted."""
 
     def histories(self) -> dict[str, History]:
         """Return the histories of all runs below this one, by id."""
-        found: dict[str, History] = {}
+        histories: dict[str, History] = {}
         for run_id, child in self.children.items():
-            found |= {run_id: child.history, **child.histories()}
-        return found
+            histories |= {run_id: child.history, **child.histories()}
+        return histories
 
 
 class TreeReader:
-    """Reads one tree. ``runs_max`` and ``operations_max`` limit how many runs there are, and how much of each."""
+    """Reads one tree. ``runs_max`` limits the number of runs, and ``operations_max`` the operations of each run."""
 
     def __init__(self, service: RunService, *, runs_max: int = RUNS_MAX, operations_max: int = OPERATIONS_MAX) -> None:
         self._service = service
@@ -45,7 +45,7 @@ class TreeReader:
         self._operations_max = operations_max
 
     async def read(self, row: RunRow, depth: int = DEPTH_MAX) -> RunTree:
-        """Read a run and those below it, so many levels deep."""
+        """Read a run and the runs below it, down to ``depth`` levels."""
         self._runs_left -= 1
         history = await read_history(self._service, row)
         current = history.current()

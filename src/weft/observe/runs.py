@@ -10,22 +10,22 @@ from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
 
 RUN_ID_CHARS_MAX = 1_000
-"""A start may choose 500; tenants and child runs add to that."""
+"""The longest id of a run. A user may choose 500 characters; tenants and child runs add to them."""
 
 
 async def read_run(service: RunService, row: RunRow) -> Machine:
-    """Return the run as it is committed. It may be the live one: look at it, never change it.
+    """Return the machine of a run in its committed state. It may be the live one, so it must not be changed.
 
     From the store, the newest snapshot and the events after it are read. Raises NotFound, RunUnreadable.
     """
-    live = in_memory(service, row)
+    live = live_machine(service, row)
     return live if live is not None else await service.reader.machine(row)
 
 
 async def split_place(service: RunService, text: str) -> tuple[RunRow, str] | None:
     """Split ``RUN:PLACE``; None if there is no such run.
 
-    Both may contain colons, so the longest id that exists is taken.
+    Both parts may contain colons, so the longest existing id is used.
     """
     cut = text.rfind(":", 0, RUN_ID_CHARS_MAX + 1)
     while cut > 0:
@@ -36,10 +36,10 @@ async def split_place(service: RunService, text: str) -> tuple[RunRow, str] | No
     return None
 
 
-async def examine(service: RunService, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:
-    """Return the run as ``read_run`` does, or what keeps it from being read.
+async def try_read_run(service: RunService, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:
+    """Return the machine of a run as ``read_run`` does, or the error if the run cannot be read.
 
-    Neither, for a run that had not begun and was deleted. Raises NotFound.
+    Both are None for a run that was deleted before it began. Raises NotFound.
     """
     if row.fault is not None:
         return None, unreadable(row, row.fault)
@@ -53,8 +53,8 @@ async def examine(service: RunService, row: RunRow) -> tuple[Machine | None, Run
         return None, None
 
 
-def in_memory(service: RunService, row: RunRow) -> Machine | None:
-    """Return the live machine of a run; None if it is not here, is no longer ours, or has uncommitted events."""
+def live_machine(service: RunService, row: RunRow) -> Machine | None:
+    """Return the live machine of a run; None if this process does not own the run, or it has uncommitted events."""
     actor = service.local.find(row.uid) if service.local is not None else None
     if actor is None or not actor.ready or actor.epoch != row.epoch:
         return None

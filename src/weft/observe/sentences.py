@@ -1,4 +1,4 @@
-"""Sentences about a run, made from its diagnosis. The API and the command line show the same ones."""
+"""Describe the diagnosis of a run in sentences, for the API and the command line."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from weft.observe.styles import views_of
 
 NOT_HOSTED = "no process hosts it now"
 CANCELLING_MS_MAX = 10_000
-"""A run that is cancelling for longer probably has code that does not end."""
+"""After this time, the code of a cancelled run probably does not end by itself."""
 WAITS_SHOWN_MAX = 3
 
 
 def explanation_of(diagnosis: Diagnosis) -> Explanation:
-    """Say all that a diagnosis knows."""
-    own = views_of(diagnosis.style).sentences(diagnosis)
+    """Describe a diagnosis in sentences."""
+    style_sentences = views_of(diagnosis.style).sentences(diagnosis)
     return Explanation(
         run=diagnosis.run,
         workflow=diagnosis.workflow,
@@ -28,9 +28,9 @@ def explanation_of(diagnosis: Diagnosis) -> Explanation:
         waiting=[_waiting(wait, diagnosis) for wait in diagnosis.waits],
         steps_done=diagnosis.steps_done,
         hint="\n  ".join(filter(None, _hints(diagnosis))),
-        path=own.path,
-        skipped=own.skipped,
-        joins=own.joins,
+        path=style_sentences.path,
+        skipped=style_sentences.skipped,
+        joins=style_sentences.joins,
         style=diagnosis.style,
         progress=diagnosis.progress,
         diagnosis=diagnosis,
@@ -38,35 +38,35 @@ def explanation_of(diagnosis: Diagnosis) -> Explanation:
 
 
 def sections(explanation: Explanation) -> list[tuple[str, list[str]]]:
-    """Return the lists of an explanation with their headings, without those that are empty."""
+    """Return the lists of an explanation that are not empty, with their headings."""
     views = views_of(explanation.style)
-    found = [
+    lists = [
         (views.joins_heading, explanation.joins),
         (views.path_heading, explanation.path),
         ("what did not run", explanation.skipped),
     ]
-    return [(heading, lines) for heading, lines in found if lines]
+    return [(heading, lines) for heading, lines in lists if lines]
 
 
 # --- what it waits for -------------------------------------------------------------------------------------------
 
 
 def wait_sentence(wait: PendingWait) -> str:
-    """Say what a run waits for, in a few words."""
+    """Describe a wait in a few words."""
     match wait.kind:
         case "step":
             return f"step {wait.step}"
         case "retry":
             return f"attempt {wait.attempt} of {wait.attempts_max} of {wait.step}"
         case "sleep":
-            return "time to pass"
+            return "a timer"
         case "answer":
             return f"the answer of {wait.step}"
         case "join":
-            return "the rest of what it joins"
+            return "more branches of its join"
         case "message":
             names = " or ".join(f'"{name}"' for name in wait.names)
-            return f"a message {names or 'any name'}"
+            return f"a message {names or 'with any name'}"
         case "ask":
             of = f" of {', '.join(wait.asked)}" if wait.asked else ""
             return f'an answer{of} to "{wait.title}"'
@@ -77,7 +77,7 @@ def wait_sentence(wait: PendingWait) -> str:
 
 
 def idle_sentence(queue: str) -> str:
-    """Say why nobody performs a task: it waits in a queue, or (no queue) no process hosts its run."""
+    """Explain why no worker performs a task: it waits in a queue or, without a queue, no process hosts its run."""
     return f"waits in the queue {queue}" if queue else NOT_HOSTED
 
 
@@ -87,7 +87,7 @@ def missing_sentence(workflow: str, version: str) -> str:
 
 
 def unhosted_sentence(workflow: str, hosting: Hosting) -> str:
-    """Say why a run does not go on if no host has it and none would take it up; else empty."""
+    """Explain why a run makes no progress if no host has it or offers its workflow; empty otherwise."""
     if hosting.is_hosted:
         return ""
     version = hosting.missing_version
@@ -95,7 +95,7 @@ def unhosted_sentence(workflow: str, hosting: Hosting) -> str:
 
 
 def host_advice(workflow: str, style: str, missing_version: str) -> str:
-    """Say what helps a run that no host has and none would take up."""
+    """Return advice for a run that no host has or offers."""
     if not missing_version:
         return f"No process hosts {workflow} now. Run its program, or: weft serve app.py"
     return views_of(style).version_advice(missing_version)
@@ -113,24 +113,24 @@ def _waiting(wait: PendingWait, diagnosis: Diagnosis) -> Waiting:
 
 
 def _unblock(wait: PendingWait, diagnosis: Diagnosis) -> str:
-    """Say what would help, or how far it is."""
+    """Return the command that would help, or what is known about the wait."""
     hosted = diagnosis.is_hosted or diagnosis.is_offered
-    by_itself = "it goes on by itself" if hosted else "it goes on when it is hosted"
+    by_itself = "it continues by itself" if hosted else "it continues when it is hosted"
     match wait.kind:
         case "step" if not wait.is_performed:
             return f"attempt {wait.attempt}, {idle_sentence(wait.queue)}"
         case "step":
             limit = "" if wait.timeout_ms else "; it has no timeout"
-            return f"attempt {wait.attempt}, out for {_length(wait.since, diagnosis.at)}{limit}"
+            return f"attempt {wait.attempt}, running for {_length(wait.since, diagnosis.at)}{limit}"
         case "retry":
             failure = wait.failure
             return f"attempt {wait.attempt - 1} failed: {failure.type}: {failure.message}" if failure else ""
         case "sleep":
             return by_itself
         case "answer":
-            return f"attempt {wait.attempt}, accepted; out for {_length(wait.since, diagnosis.at)}"
+            return f"attempt {wait.attempt}, accepted {_length(wait.since, diagnosis.at)} ago"
         case "join":
-            return f"{by_itself}, at the latest when its time runs out"
+            return f"{by_itself}, at the latest at its timeout"
         case "message":
             return f"weft send {diagnosis.run} {wait.names[0] if wait.names else 'NAME'} BODY"
         case "ask":
@@ -138,7 +138,7 @@ def _unblock(wait: PendingWait, diagnosis: Diagnosis) -> str:
         case "child":
             return f"weft explain {wait.run}"
         case "fact":
-            return "then it goes on without"
+            return "it continues without the fact after the deadline"
 
 
 def _length(since: datetime, now: datetime) -> str:
@@ -167,25 +167,25 @@ def _summary(diagnosis: Diagnosis) -> str:
         case "held" if hold is not None:
             return f"it stopped for you at {hold.place or 'its code'} ({hold.code})"
         case "paused":
-            return f"{done}; it waits until somebody resumes it (weft resume {diagnosis.run})"
+            return f"{done}; it is paused until it is resumed (weft resume {diagnosis.run})"
     if diagnosis.missing_version:
         return f"{done}; it waits for {missing_sentence(diagnosis.workflow, diagnosis.missing_version)}"
     if not waits:
-        return f"{done}; it has something to do and is about to do it"
+        return f"{done}; it is about to continue"
     more = " …" if len(waits) > WAITS_SHOWN_MAX else ""
     return f"{done}; it waits for {', '.join(wait_sentence(wait) for wait in waits[:WAITS_SHOWN_MAX])}{more}"
 
 
 def _not_begun(diagnosis: Diagnosis) -> str:
     if diagnosis.is_hosted:
-        return "a host has just taken it up"
+        return "a host has just claimed it"
     if diagnosis.starts_at is not None:
         return f"it starts at {diagnosis.starts_at:%Y-%m-%d %H:%M:%S}"
     if diagnosis.is_offered:
-        return "no host has taken it up yet"
+        return "no host has claimed it yet"
     if diagnosis.missing_version:
         return f"it waits for {missing_sentence(diagnosis.workflow, diagnosis.missing_version)}"
-    return f'no host has taken it up: none that is running offers "{diagnosis.workflow}"{_version(diagnosis)}'
+    return f'no host has claimed it: no running host offers "{diagnosis.workflow}"{_version(diagnosis)}'
 
 
 def _version(diagnosis: Diagnosis) -> str:
@@ -205,7 +205,7 @@ def _start_hint(diagnosis: Diagnosis) -> str:
     if diagnosis.is_hosted or diagnosis.starts_at is not None:
         return ""
     if diagnosis.is_offered:
-        return f"A host that has {diagnosis.workflow}{_version(diagnosis)} takes it up."
+        return f"A host that has {diagnosis.workflow}{_version(diagnosis)} will claim it."
     advice = "Run its program, or: weft serve app.py."
     if diagnosis.missing_version:
         advice = host_advice(diagnosis.workflow, diagnosis.style, diagnosis.missing_version)
@@ -225,16 +225,16 @@ def _force_hint(diagnosis: Diagnosis) -> str:
 
 
 def force_hint(run_id: str, cancelling_ms: int) -> str:
-    """Say what helps if the code of a run has not ended for long after it was cancelled; else empty."""
+    """Return advice if the code of a run has not ended long after it was cancelled; empty otherwise."""
     if cancelling_ms < CANCELLING_MS_MAX:
         return ""
     length = format_ms(cancelling_ms // 1000 * 1000)
-    return f"Its code has not ended for {length}. End it without asking: weft cancel {run_id} --force"
+    return f"Its code has not ended for {length}. To end the run without its code: weft cancel {run_id} --force"
 
 
 def hold_hint(run_id: str, message: str, *, has_mail: bool = False) -> str:
-    """Say how a run that stopped for a person goes on; empty if the message of the hold says it."""
+    """Explain how to continue a held run; empty if the message of the hold does."""
     if has_mail:
-        return "Something came for it meanwhile, such as a resume: it is seen when a process hosts the run."
+        return "The run has new mail, such as a resume. It takes effect when a process hosts the run."
     command = f"weft resume {run_id}"
     return "" if command in message else f"When the code is corrected: {command}"

@@ -19,21 +19,21 @@ M = TypeVar("M", bound=Machine)
 
 
 class StyleViews(Generic[M]):
-    """The views of one style. What a style does not override, its runs do not show."""
+    """The views of one style. A style overrides the methods for the views that it has."""
 
     has_nodes = True
-    """A place begins with the name of a node or a step."""
+    """Whether a location begins with the name of a node or a step."""
     is_code = False
-    """The program lives in the code of the hosts, not in the store."""
+    """Whether the program is in the code of the hosts, not in the store."""
     joins_heading = "joins"
-    path_heading = "the way it took"
+    path_heading = "path"
 
     def waits(self, machine: M, now: int) -> Iterable[PendingWait]:
-        """Return what a run waits for beside tasks, messages, questions and child runs."""
+        """Return what a run waits for besides tasks, messages, questions and child runs."""
         return ()
 
     def progress(self, machine: M) -> Iterable[Progress]:
-        """Return how far the run is with many things of a kind."""
+        """Return the progress of the parts of a run that have many items."""
         return ()
 
     def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
@@ -45,7 +45,7 @@ class StyleViews(Generic[M]):
         return {}
 
     def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
-        """Say what these fields mean."""
+        """Describe the fields that ``details`` returns, in sentences."""
         return StyleSentences()
 
     async def picture(self, service: RunService, row: RunRow) -> Picture | None:
@@ -53,11 +53,11 @@ class StyleViews(Generic[M]):
         return None
 
     async def overview(self, service: RunService, row: RunRow) -> Picture | PlanTree | None:
-        """Return what a terminal shows of a run instead of the list of its operations; None: that list."""
+        """Return what a terminal shows instead of the list of operations; None if it shows the list."""
         return None
 
     async def result(self, service: RunService, row: RunRow, raw: bytes) -> bytes:
-        """Return the part of a result that people are shown."""
+        """Return the part of a result that is shown to people."""
         return raw
 
     def dead_letters(self, machine: M) -> Mapping[str, DeadLetter]:
@@ -65,12 +65,12 @@ class StyleViews(Generic[M]):
         return {}
 
     async def is_stored(self, service: RunService, row: RunRow) -> bool:
-        """Return whether every host can run it because the store has all that it takes."""
+        """Return whether any host can continue the run, because the store has its whole program."""
         return False
 
     def version_advice(self, version: str) -> str:
-        """Say what helps a run whose version no host offers."""
+        """Return advice for a run whose version no host offers."""
         return (
             f'Keep the function of this version until its runs have ended: @app.workflow(version="{version}"), '
-            "beside the newer one. Or run the older program."
+            "in addition to the newer one. Or run the older program."
         )

@@ -1,4 +1,4 @@
-"""The views of each style. Only this module of the read side knows which styles there are."""
+"""The views of each style. No other module of ``observe`` lists the styles."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from weft.observe.style_views import StyleViews
 
 CODE = CodeViews()
 STYLES: Mapping[str, StyleViews[Any]] = {"": CODE, "code": CODE, "graph": GraphViews(), "goal": GoalViews()}
-"""A run that was started by name has no style until a host has begun it."""
+"""The views by style. The style of a run that was started by name is empty until a host begins the run."""
 
 
 def views_of(style: str) -> StyleViews[Any]:
-    """Return the views of a style; of one that this version does not know, those of code."""
+    """Return the views of a style. For an unknown style, these are the views of code."""
     return STYLES.get(style, CODE)

@@ -1,4 +1,4 @@
-"""Waits for tasks and timers, which all styles report alike."""
+"""Waits for tasks and timers, which are the same in all styles."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from weft.observe.diagnosis import PendingWait, WaitKind, brief, time_of
 
 
 def task_wait(machine: Machine, kind: WaitKind, number: int, task: OpenTask, due: int = 0) -> PendingWait:
-    """Return the wait for a task; ``due`` is when it ends by itself, if it does."""
+    """Return the wait for a task. ``due`` is when the wait ends by itself; 0 if it does not."""
     return PendingWait(
         kind=kind,
         place=machine.location(number),

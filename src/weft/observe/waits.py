@@ -14,7 +14,7 @@ from weft.observe.task_wait import task_wait
 
 
 def waits_of(machine: Machine, now: int, idle: Mapping[int, str] | None = None) -> list[PendingWait]:
-    """Return what the run waits for. ``idle``: tasks that nobody performs, with the queue that they wait in."""
+    """Return what the run waits for. ``idle`` has the tasks that no worker performs, with their queues."""
     return [
         *_tasks(machine, now, idle or {}),
         *views_of(machine.style.name).waits(machine, now),

@@ -1,11 +1,11 @@
 """Pictures of graphs and plans: one model and one layout, drawn as SVG, as Mermaid, and by ``weft.cli.drawing``.
 
-picture_of_graph(graph, state)    a compiled graph, and where a run of it stands
-picture_of_plan(plan, state)      the plan of a goal, and where a run of it stands
+picture_of_graph(graph, state)    a compiled graph, with the state of a run
+picture_of_plan(plan, state)      the plan of a goal, with the state of a run
 render_svg(picture)               one self-contained file, light and dark
 render_mermaid(picture)           a Mermaid flowchart
 
-All are pure, and equal pictures give equal text.
+All functions are pure, and equal pictures give equal texts.
 """
 
 from weft.observe.pictures.graphs import edges_taken, picture_of_graph

@@ -9,7 +9,7 @@ from weft.core.graph.model import START, Edge, GraphModel, Node, PassWork
 from weft.core.graph.tokens import GraphState
 from weft.observe.pictures.labels import details, doing, short, taking
 from weft.observe.pictures.model import Arrow, ArrowKind, Box, Picture, Shape
-from weft.observe.pictures.node_states import Standing
+from weft.observe.pictures.node_states import NodeStates
 
 
 def picture_of_graph(graph: GraphModel, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:
@@ -26,7 +26,7 @@ def picture_of_graph(graph: GraphModel, state: GraphState | None = None, taken: 
     ways = {*taken, *(token.edge for token in state.tokens.values() if token.edge)}
     if state.begun:
         ways |= set(graph.start)
-    standing = Standing(graph, state, ways)
+    standing = NodeStates(graph, state, ways)
     return Picture(
         graph.name,
         (_start_box(graph, state), *(_box(node, standing) for node in graph.nodes.values())),
@@ -46,10 +46,10 @@ def _start_box(graph: GraphModel, state: GraphState | None = None) -> Box:
     return Box(START, shape="start", mark="done" if begun else "idle", times=1 if begun else 0, tip=tip)
 
 
-def _box(node: Node, standing: Standing | None = None) -> Box:
+def _box(node: Node, standing: NodeStates | None = None) -> Box:
     does = doing(node)
     plain = Box(node.id, node.id, short(does), _shape(node), tip="\n".join(details(node)))
-    return plain if standing is None else standing.stand(plain, node)
+    return plain if standing is None else standing.mark_box(plain, node)
 
 
 def _shape(node: Node) -> Shape:

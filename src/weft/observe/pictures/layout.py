@@ -1,7 +1,7 @@
-"""The layout of a picture: where each box and label is, and the route of every arrow. Units are the renderer's.
+"""Lay out a picture: find the area of each box and label, and the route of every arrow, in units of the renderer.
 
-Layered drawing: ranks by the longest way, order by barycentres, places by least squares, and between two ranks a track
-of its own for every line that turns. Lines run straight down and across only, and pass no box and no label.
+This is a layered drawing: ranks by the longest path, order by barycentres, positions by least squares, and a separate
+track between two ranks for every line that turns. Lines are vertical or horizontal, and cross no box or label.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Point = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """A rectangle, without its right and lower sides."""
+    """A rectangle. Its right and lower sides are not part of it."""
 
     x: int
     y: int
@@ -49,12 +49,12 @@ class Layout:
 
 
 def lay_out(picture: Picture, metrics: LayoutMetrics) -> Layout:
-    """Find a place for every box, label and arrow."""
+    """Lay out all boxes, labels and arrows."""
     return _placed(_ordered(picture, metrics), metrics, len(picture.boxes))
 
 
 def lay_out_within(picture: Picture, metrics: LayoutMetrics, width_max: int) -> Layout | None:
-    """Find places as ``lay_out`` does; None if that takes more than this width."""
+    """Lay out a picture as ``lay_out`` does; None if it is wider than ``width_max``."""
     ranked = _ordered(picture, metrics)
     if any(_least(row, ranked, metrics) > width_max for row in ranked.rows):
         return None
@@ -77,13 +77,13 @@ def _placed(ranked: Ranked, metrics: LayoutMetrics, boxes: int) -> Layout:
 
 
 def _least(row: list[int], ranked: Ranked, metrics: LayoutMetrics) -> int:
-    """Return the width that a rank takes at least."""
+    """Return the minimum width of a rank."""
     vertices = [ranked.vertices[number] for number in row]
     return sum(metrics.distance(*pair) for pair in pairwise(vertices)) + (vertices[-1].width if vertices else 0)
 
 
 def _sizes(picture: Picture, metrics: LayoutMetrics) -> list[Size]:
-    """Return the sizes of boxes: wide enough that the arrows which meet them stand apart."""
+    """Return the sizes of boxes. Each is wide enough for its arrows."""
     leaving = Counter(arrow.source for arrow in picture.arrows)
     entering = Counter(arrow.to for arrow in picture.arrows)
     sizes = []
@@ -96,7 +96,7 @@ def _sizes(picture: Picture, metrics: LayoutMetrics) -> list[Size]:
 
 
 class _Drawing:
-    """Turns lines into tracks between ranks, then gives everything its height."""
+    """Assigns lines to tracks between ranks, and then computes the heights."""
 
     def __init__(self, ranked: Ranked, metrics: LayoutMetrics, positions: Positions, boxes: int) -> None:
         self.ranked = ranked
@@ -105,12 +105,12 @@ class _Drawing:
         self._positions = positions
         self._ports = _aligned(ranked, positions, metrics)
         self.channels: list[list[LineTurn]] = [[] for _ in range(len(ranked.rows) + 1)]
-        """The turns above each rank; the last are those below all."""
+        """The turns above each rank. The last entry has the turns below all ranks."""
         self.ways = [self._turns(chain) for chain in ranked.chains]
 
     def _turns(self, chain: Chain) -> list[tuple[int, LineTurn]]:
-        """Return the turns of an arrow, each with the rank that it is above."""
-        found = []
+        """Return the turns of an arrow, each with the rank below it."""
+        turns = []
         last = len(chain.vertices) - 2
         for index, (one, other) in enumerate(pairwise(chain.vertices)):
             here, there = self.ranked.vertices[one].rank, self.ranked.vertices[other].rank
@@ -124,8 +124,8 @@ class _Drawing:
             else:
                 turn, channel = LineTurn((begin, False), (end, True)), here
             self.channels[channel].append(turn)
-            found.append((channel, turn))
-        return found
+            turns.append((channel, turn))
+        return turns
 
     def _x(self, number: int, arrow: int, *, leaves: bool) -> int:
         vertex = self.ranked.vertices[number]
@@ -151,7 +151,7 @@ class _Drawing:
         return Layout(max(edges, default=0), tops[-1][0], areas[: self.boxes], routes)
 
     def _heights(self) -> tuple[list[tuple[int, int]], list[int]]:
-        """Return the top and height of each rank (the last is below all), and the first track above each."""
+        """Return the top and height of each rank and of the end, and the position of the first track above each."""
         metrics, tops, firsts, y = self.metrics, list[tuple[int, int]](), list[int](), 0
         for level, turns in enumerate(self.channels):
             row = self.ranked.rows[level] if level < len(self.ranked.rows) else []
@@ -175,7 +175,7 @@ class _Drawing:
 
 
 def _aligned(ranked: Ranked, positions: Positions, metrics: LayoutMetrics) -> dict[tuple[int, int, bool], int]:
-    """Return where arrows meet boxes, by box, arrow and whether they leave. Lines are straight where possible."""
+    """Return the x at which arrows meet boxes, by box, arrow and whether they leave. Lines are straight if possible."""
     ports: dict[tuple[int, int, bool], int] = {}
     for leaves, table in ((True, positions.leaving), (False, positions.entering)):
         for (box, arrow), offset in table.items():
@@ -193,9 +193,9 @@ def _aligned(ranked: Ranked, positions: Positions, metrics: LayoutMetrics) -> di
             if index + 1 < len(found):
                 high = ports[box, found[index + 1][1].arrow, leaves] - (metrics.port + 1) // 2
             key = (box, chain.arrow, leaves)
-            wish = _opposite(ranked, positions, ports, (other, chain, leaves))
-            if wish is not None and low <= wish <= high:
-                ports[key] = wish
+            opposite = _opposite(ranked, positions, ports, (other, chain, leaves))
+            if opposite is not None and low <= opposite <= high:
+                ports[key] = opposite
             low = ports[key] + (metrics.port + 1) // 2
     return ports
 
@@ -206,7 +206,7 @@ def _opposite(
     ports: dict[tuple[int, int, bool], int],
     line: tuple[int, Chain, bool],
 ) -> int | None:
-    """Return where the other end of a line is; None if the line stays in its rank."""
+    """Return the x of the other end of a line; None for an arrow that leads up."""
     other, chain, leaves = line
     if chain.up:
         return None

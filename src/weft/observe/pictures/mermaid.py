@@ -1,4 +1,4 @@
-"""A picture as a Mermaid flowchart. Pure."""
+"""Render a picture as a Mermaid flowchart. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STROKES: Final[dict[ArrowKind, str]] = {
 
 
 def render_mermaid(picture: Picture) -> str:
-    """Return the source of a flowchart; boxes are ``b0``, ``b1``, … in the order of the picture."""
+    """Return the source of a flowchart. Its boxes are ``b0``, ``b1``, … in the order of the picture."""
     picture = cleaned(picture)
     names = {box.id: f"b{number}" for number, box in enumerate(picture.boxes)}
     lines = []
@@ -69,5 +69,5 @@ def _arrow(names: dict[str, str], arrow: Arrow) -> str:
 
 
 def quoted(text: str) -> str:
-    """Quote a text for a label: characters that mean something to Mermaid or HTML become character codes."""
+    """Quote a text for a label. Characters with a meaning in Mermaid or HTML become character codes."""
     return "".join(char if char.isalnum() or char in " .,_-×·" else f"#{ord(char)};" for char in text)

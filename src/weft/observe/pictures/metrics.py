@@ -1,4 +1,4 @@
-"""The sizes of things in the units of a renderer: cells of a terminal, or pixels."""
+"""Sizes and distances of a layout, in the units of a renderer: terminal cells or pixels."""
 
 from __future__ import annotations
 

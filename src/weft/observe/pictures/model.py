@@ -1,7 +1,7 @@
 """The parts of a picture: boxes with a state, and arrows between them.
 
-Titles and labels may come from anywhere; ``cleaned`` makes one printable line of each, so that no renderer meets a line
-break, an escape sequence or half a character. Quoting for its own format is up to each renderer.
+Titles and labels may contain any text. ``cleaned`` turns each into one printable line, so that no renderer has to deal
+with line breaks, escape sequences or lone surrogates. Each renderer quotes texts for its own format.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Box(msgspec.Struct, frozen=True):
 
 
 class Arrow(msgspec.Struct, frozen=True):
-    """An arrow. ``back`` arrows close a loop: they are drawn against the flow and ignored when boxes are ranked."""
+    """An arrow. A ``back`` arrow closes a loop: it leads upwards and is ignored when boxes are ranked."""
 
     source: str
     to: str
@@ -45,7 +45,7 @@ class Arrow(msgspec.Struct, frozen=True):
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A picture: boxes in the order of their author, and arrows that name them by id."""
+    """A picture: boxes in the order of the document, and arrows that name them by id."""
 
     title: str
     boxes: tuple[Box, ...]
@@ -54,12 +54,12 @@ class Picture(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         ids = {box.id for box in self.boxes}
-        assert len(ids) == len(self.boxes), "every box has an id of its own"
+        assert len(ids) == len(self.boxes), "every box has a unique id"
         assert all(arrow.source in ids and arrow.to in ids for arrow in self.arrows), "arrows lead from box to box"
 
     @property
     def live(self) -> bool:
-        """Whether it shows a run and not only what one could do."""
+        """Whether the picture shows a run, not only a graph or a plan."""
         return any(box.mark != "idle" or box.times for box in self.boxes)
 
 

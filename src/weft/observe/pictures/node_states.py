@@ -1,4 +1,4 @@
-"""The state of a run by node: what its tokens do, what its joins lack, which round a loop is in. Pure."""
+"""The state of a graph run by node: its tokens, its incomplete joins, and the rounds of its loops. Pure."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from weft.core.graph.tokens import Frame, GraphState, Slot, Token
 from weft.observe.pictures.model import Box, Mark
 
 FIRST: tuple[Mark, ...] = ("failed", "working", "waiting", "queued")
-"""Of several tokens at one node, the one that matters most decides how it is marked."""
+"""The marks by priority. The first one that a token at a node has is the mark of the node."""
 
 NAMES_MAX = 3
-"""So many names are told of what a join lacks."""
+"""The maximum number of names in a list of what a join waits for."""
 
 
-class Standing:
-    """The state of a graph run by node. It is read once, however many tokens there are."""
+class NodeStates:
+    """The state of a graph run by node. All tokens are read once, when it is created."""
 
     def __init__(self, graph: GraphModel, state: GraphState, taken: Collection[str]) -> None:
         self.graph = graph
@@ -40,7 +40,7 @@ class Standing:
             self._slots.setdefault(slot.node, []).append(slot)
         self._ahead = self._reachable()
 
-    def stand(self, box: Box, node: Node) -> Box:
+    def mark_box(self, box: Box, node: Node) -> Box:
         """Return the box of a node with its mark and badges."""
         times = self.state.executed.get(node.id, 0)
         return msgspec.structs.replace(box, mark=self._mark(node, times), times=times, badges=tuple(self._badges(node)))
@@ -62,7 +62,7 @@ class Standing:
                 self._rounds.setdefault(run.loop, set()).add(seg.n + 1)
 
     def _activity(self, token: Token) -> Mark | None:
-        """Return what a token does; None for one that was left over when the run ended."""
+        """Return what a token does; None for a token that remained when the run ended."""
         if token.mode == "failing":
             return "failed"
         if self.is_over:
@@ -77,17 +77,17 @@ class Standing:
         return "working"
 
     def _reachable(self) -> set[str]:
-        """Return the nodes that a live token, or an open join, can still lead to."""
+        """Return the nodes that a live token or an open join can still reach."""
         if self.is_over:
             return set()
         stack = [*self._tokens, *filter(None, self._frames)] if self.state.begun else [START]
-        found = set(stack)
+        reachable = set(stack)
         while stack:
             for to in self._next(stack.pop()):
-                if to not in found:
-                    found.add(to)
+                if to not in reachable:
+                    reachable.add(to)
                     stack.append(to)
-        return found
+        return reachable
 
     def _next(self, name: str) -> Iterator[str]:
         node = self.graph.nodes.get(name)
@@ -99,7 +99,7 @@ class Standing:
         if node.repeat is not None:
             yield from (self.graph.edges[name].to for name in (node.repeat.back, *node.repeat.exhausted))
 
-    # --- telling --------------------------------------------------------------------------------------------------
+    # --- marks and badges -----------------------------------------------------------------------------------------
 
     def _mark(self, node: Node, times: int) -> Mark:
         here = self._tokens.get(node.id, Counter())
@@ -115,7 +115,7 @@ class Standing:
         return "idle" if node.id in self._ahead else "skipped"
 
     def _caught(self, node: Node) -> bool:
-        """Return whether an edge for failures was taken from here."""
+        """Return whether an edge for failures of the node was taken."""
         return any(name in self.taken for tier in node.error_tiers for name in tier)
 
     def _badges(self, node: Node) -> Iterator[str]:
@@ -135,10 +135,10 @@ class Standing:
             yield f"round {few}/{node.repeat.at_most}" if few == most else f"rounds {few}–{most}/{node.repeat.at_most}"
         yield from self._branches(node)
         if node.join == "edges" and node.id in self._slots:
-            yield self._lacks(node, self._slots[node.id])
+            yield self._missing_sources(node, self._slots[node.id])
 
     def _branches(self, node: Node) -> Iterator[str]:
-        """Say how many branches have reached a fan-in; without a fan-in, how many of the fan-out are done."""
+        """Describe how many branches have reached a fan-in or, without one, how many of the fan-out are done."""
         frames = self._frames.get(node.id, []) if node.fan_in is not None else []
         if frames:
             where = f" in {len(frames)} fan-outs" if len(frames) > 1 else ""
@@ -154,11 +154,11 @@ class Standing:
         if open_ended:
             yield f"{sum(f.settled for f in open_ended)} of {sum(f.total for f in open_ended)} branches done"
 
-    def _lacks(self, node: Node, slots: list[Slot]) -> str:
+    def _missing_sources(self, node: Node, slots: list[Slot]) -> str:
         if len(slots) > 1:
             return f"{len(slots)} joins incomplete"
-        come = {name for name, items in slots[0].items.items() if items}
-        waited = next((d.edges for d in node.waits if come <= set(d.edges)), node.incoming)
-        names = [self.graph.edges[name].source or "start" for name in waited if name not in come]
+        arrived = {name for name, items in slots[0].items.items() if items}
+        awaited = next((d.edges for d in node.waits if arrived <= set(d.edges)), node.incoming)
+        names = [self.graph.edges[name].source or "start" for name in awaited if name not in arrived]
         more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
-        return f"lacks {', '.join(names[:NAMES_MAX])}{more}"
+        return f"waits for {', '.join(names[:NAMES_MAX])}{more}"

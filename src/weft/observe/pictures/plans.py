@@ -1,4 +1,4 @@
-"""The picture of a goal's plan and, where there is one, of a run of it: facts are the arrows between steps. Pure."""
+"""Draw the plan of a goal, with the state of a run if there is one. Facts are the arrows between steps. Pure."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from weft.observe.pictures.labels import short
 from weft.observe.pictures.model import Arrow, Box, Mark, Picture, Shape
 
 GIVEN = ""
-"""The box of all that is given."""
+"""The id of the box for all given facts."""
 _MISSING = "?"
 
 
 def picture_of_plan(plan: GoalPlan, state: GoalState | None = None, *, title: str = "") -> Picture:
-    """Return the picture of a plan: who gives what to whom; with a state, how each step stands."""
+    """Return the picture of a plan. With a state, it also shows the state of each step."""
     begun = state is not None
     start = Box(GIVEN, shape="start", mark="done" if begun else "idle", times=1 if begun else 0, tip=_given(plan))
     boxes = [start, *(_missing_box(plan, fact) for fact in plan.missing if "/" not in fact)]
@@ -35,8 +35,8 @@ def _given(plan: GoalPlan) -> str:
 
 
 def _missing_box(plan: GoalPlan, fact: str) -> Box:
-    word = "missing" if fact in plan.required else "missing, should a gate open"
-    tip = f"{fact} is needed by {', '.join(plan.missing[fact])}, and nobody gives it"
+    word = "missing" if fact in plan.required else "missing if a gate opens"
+    tip = f"{fact} is needed by {', '.join(plan.missing[fact])}, and no step provides it"
     return Box(f"{_MISSING}{fact}", fact, word, tip=tip)
 
 
@@ -61,16 +61,16 @@ def _box(plan: GoalPlan, step: str, state: GoalState | None) -> Box:
 def _need(need: Need) -> str:
     if need.role == "const":
         return need.meta or "fixed"
-    said: list[str] = [need.role]
+    words: list[str] = [need.role]
     if not is_any(need.type):
-        said.append(type_text(need.type))
+        words.append(type_text(need.type))
     if need.collect != "first":
-        said.append(need.collect)
+        words.append(need.collect)
     if need.each:
-        said.append("each")
+        words.append("each")
     if need.match is not None:
-        said.append(f"only if {need.match.source}")
-    return ", ".join(said)
+        words.append(f"only if {need.match.source}")
+    return ", ".join(words)
 
 
 def _mark(run: StepRun, state: GoalState) -> Mark:
@@ -100,7 +100,7 @@ def _badges(definition: StepDef, run: StepRun, state: GoalState) -> Iterator[str
 
 
 def _arrows(plan: GoalPlan, state: GoalState | None) -> Iterator[Arrow]:
-    """Yield one arrow per pair of steps, with the facts that go along it."""
+    """Yield one arrow per pair of steps, labelled with the facts that pass between them."""
     ways: dict[tuple[str, str], list[str]] = {}
     for step, definition in plan.steps.items():
         for fact, need in sorted(definition.needs.items()):

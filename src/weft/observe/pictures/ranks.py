@@ -1,8 +1,8 @@
-"""The ranks of boxes from top to bottom, and every arrow as a chain of vertices from rank to rank. Pure.
+"""Assign boxes to ranks from top to bottom, and turn every arrow into a chain of vertices from rank to rank. Pure.
 
-Boxes stand as deep as the longest way to them. Where arrows that leave boxes of one depth have labels, these have a
-rank of their own below the boxes, so that a label has its place and covers nothing. An arrow that passes a rank bends
-there; one that leads back up has a lane beside the boxes it goes round, with its label there.
+The depth of a box is the length of the longest path to it. If arrows that leave the boxes of one depth have labels, the
+labels have a separate rank below these boxes, so that they cover nothing. An arrow has a bend in every rank that it
+passes. An arrow that leads up has a lane beside the boxes that it passes, and its label is there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Size = tuple[int, int]
 
 @dataclass(slots=True)
 class Vertex:
-    """A part of a rank that takes room. ``place``: its index in the rank. ``x``: its left side."""
+    """An item of a rank: a box, a label or a bend. ``place`` is its index in the rank, and ``x`` its left side."""
 
     kind: Literal["box", "label", "bend"]
     rank: int
@@ -30,7 +30,7 @@ class Vertex:
 
 @dataclass(slots=True)
 class Chain:
-    """An arrow: its vertices from source to target. ``up``: all but the first and the last are its lane."""
+    """An arrow as its vertices from source to target. If it leads ``up``, the vertices in between are its lane."""
 
     arrow: int
     vertices: list[int]
@@ -39,7 +39,7 @@ class Chain:
 
 @dataclass(slots=True)
 class Ranked:
-    """A picture in ranks. Its first vertices are the boxes in order; ``rows`` has the vertices of each rank."""
+    """A picture in ranks. Its first vertices are the boxes in order, and ``rows`` has the vertices of each rank."""
 
     vertices: list[Vertex]
     rows: list[list[int]]
@@ -58,7 +58,7 @@ class Ranked:
 
 
 def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
-    """Put boxes and labels of these sizes in ranks; a label without width is none. Arrows up have no lane yet."""
+    """Assign boxes and labels of these sizes to ranks. A label of width 0 is no label. Lanes are added later."""
     numbers = {box.id: number for number, box in enumerate(picture.boxes)}
     ends = [(numbers[arrow.source], numbers[arrow.to]) for arrow in picture.arrows]
     back = {number for number, arrow in enumerate(picture.arrows) if arrow.kind == "back"}
@@ -85,12 +85,12 @@ def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
 
 
 def _closing(count: int, ends: list[tuple[int, int]], back: set[int]) -> set[int]:
-    """Return arrows that close a circle without being called back arrows."""
+    """Return the arrows that close a cycle and are not marked as back arrows."""
     out: list[list[int]] = [[] for _ in range(count)]
     for number, (source, _) in enumerate(ends):
         if number not in back:
             out[source].append(number)
-    found: set[int] = set()
+    closing: set[int] = set()
     begun = [False] * count
     open_ = [False] * count
     for root in range(count):
@@ -105,15 +105,15 @@ def _closing(count: int, ends: list[tuple[int, int]], back: set[int]) -> set[int
                 continue
             to = ends[number][1]
             if open_[to]:
-                found.add(number)
+                closing.add(number)
             elif not begun[to]:
                 begun[to] = open_[to] = True
                 stack.append((to, iter(out[to])))
-    return found
+    return closing
 
 
 def _depths(count: int, ends: list[tuple[int, int]]) -> list[int]:
-    """Return how many arrows the longest path to each box has."""
+    """Return the length of the longest path to each box."""
     out: list[list[int]] = [[] for _ in range(count)]
     missing = [0] * count
     for source, to in ends:

@@ -1,6 +1,6 @@
-"""A picture as one SVG file that needs nothing else and follows the reader's choice of light or dark. Pure.
+"""Render a picture as one self-contained SVG file that follows the reader's light or dark mode. Pure.
 
-Everything that users wrote is escaped; whole texts, where they are cut, and what there is no room for are in tooltips.
+All user text is escaped. Tooltips show the whole text where it is cut, and details for which there is no room.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.observe.pictures.svg_style import fitted, style, text_width
 from weft.observe.pictures.text_wrap import wrapped
 
 NAME, DOES, BADGE, LABEL = 13.5, 11.0, 11.0, 11.0
-"""Sizes of type."""
+"""Font sizes."""
 
 TEXT_MAX = 250
 LABEL_MAX, LABEL_LINES = 190, 3
@@ -37,7 +37,7 @@ SIGNS: dict[Mark, str] = {
     "failed": "M-2.6 -2.6 L2.6 2.6 M2.6 -2.6 L-2.6 2.6",
     "skipped": "M-3 0 H3",
 }
-"""Drawn in a disc, around its centre."""
+"""The path of the sign in each disc, relative to its centre."""
 
 
 def render_svg(picture: Picture) -> str:
@@ -102,7 +102,7 @@ def _times(box: Box) -> str:
 
 
 def _badge_rows(box: Box) -> list[list[str]]:
-    """Put badges side by side while they fit."""
+    """Return the badges in rows, as many side by side as fit."""
     rows: list[list[str]] = []
     used = TEXT_MAX + 1
     for badge in box.badges:
@@ -116,7 +116,7 @@ def _badge_rows(box: Box) -> list[list[str]]:
 
 
 def _badge_width(badge: str) -> int:
-    # Its type is bold.
+    # The text is bold, which is wider.
     return text_width(fitted(badge, BADGE, TEXT_MAX - 30), BADGE * 1.1) + 20
 
 
@@ -149,7 +149,7 @@ def _outline(box: Box, area: Area) -> str:
     x, y, width, height = area.x, area.y, area.width, area.height
     rectangle = f'<rect class="shape" x="{x}" y="{y}" width="{width}" height="{height}"'
     if box.shape == "start" and not box.title:
-        if area.width > DOT + 1:  # a dot that many arrows leave is as wide as they are
+        if area.width > DOT + 1:  # the start is wide enough for all arrows that leave it
             return f'<rect class="dot" x="{x}" y="{y}" width="{area.width}" height="{DOT}" rx="{DOT // 2}"/>'
         return f'<circle class="dot" cx="{x + DOT // 2}" cy="{y + DOT // 2}" r="{DOT // 2}"/>'
     if box.shape in ("start", "end"):
@@ -213,7 +213,7 @@ def _label_size(arrow: Arrow) -> Size:
 
 
 def _arrows(picture: Picture, routes: list[ArrowRoute]) -> Iterator[str]:
-    """Draw lines first and labels on top of them; taken arrows are above those that were not taken."""
+    """Draw the lines first and the labels on top. Taken arrows are drawn above the others."""
     pairs = sorted(zip(picture.arrows, routes, strict=True), key=lambda pair: pair[0].taken)
     names = {box.id: box.title or "start" for box in picture.boxes}
     for arrow, route in pairs:
@@ -236,7 +236,7 @@ def _line(ends: str, arrow: Arrow, route: ArrowRoute) -> str:
 
 
 def _path(points: list[Point]) -> str:
-    """Draw straight lines with corners as round as there is room for."""
+    """Return the path through the points, with corners as round as possible."""
     parts = [f"M{points[0][0]} {points[0][1]}"]
     for before, corner, after in zip(points, points[1:], points[2:], strict=False):
         reach = min(CORNER, _length(before, corner) / 2, _length(corner, after) / 2)
@@ -278,7 +278,7 @@ def _label(arrow: Arrow, area: Area) -> str:
 
 
 def _legend(picture: Picture) -> list[tuple[int, Mark]]:
-    """Return the states that occur, each with the width it takes."""
+    """Return the states that occur, each with the width of its entry."""
     present = {box.mark for box in picture.boxes if box.shape != "start"}
     return [(text_width(mark, 13) + 36, mark) for mark in MARKS if mark in present]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 JOINTS = "._/&|,;:(["
-"""Where a text without blanks is broken: behind these."""
+"""Characters after which a text without blanks may be broken."""
 
 
 def wrapped(text: str, lines_max: int, fits: Callable[[str], bool], cut: Callable[[str], str]) -> list[str]:
-    """Break a text into lines that fit: between words, else at joints, else anywhere. The last line is cut."""
+    """Break a text into lines that fit, preferably between words or after joints. The last line is cut."""
     lines: list[str] = []
     rest = text
     while rest and len(lines) < lines_max - 1 and not fits(rest):

@@ -1,4 +1,4 @@
-"""Tracks for the turns between two ranks: few lines cross and none lie on each other. Pure."""
+"""Assign tracks to the lines that turn between two ranks, so that few lines cross and none overlap. Pure."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from heapq import heappush, heapreplace
 
 PAIRS_MAX = 40_000
-"""Beyond so many pairs of turns between two ranks nobody compares them."""
+"""With more pairs of turns between two ranks, the turns are packed without comparing them."""
 
 COVERED = 10
-"""A line on top of another is as bad as so many crossings."""
+"""The cost of an overlap, in crossings."""
 
 
 @dataclass(slots=True)
 class LineTurn:
-    """A line that comes from ``begin`` and goes to ``end``; True: that end is above. ``track`` counts from above."""
+    """A line between two ranks. Each end has its x and whether it is above. ``track`` counts from above."""
 
     begin: tuple[int, bool]
     end: tuple[int, bool]
@@ -37,13 +37,13 @@ class LineTurn:
 
 
 def lay_tracks(turns: list[LineTurn]) -> int:
-    """Give every line that turns a track; how many tracks there are."""
+    """Assign a track to every line that turns. Returns the number of tracks."""
     bent = sorted((turn for turn in turns if not turn.is_straight), key=lambda turn: (turn.left, turn.right))
     if len(bent) ** 2 > PAIRS_MAX:
         return _pack(bent)
     above = _preferences(bent)
     tracks: list[list[LineTurn]] = []
-    for index in _in_turn(above):
+    for index in _ordered(above):
         turn = bent[index]
         turn.track = 1 + max((bent[other].track for other in above[index]), default=-1)
         while turn.track < len(tracks) and any(_meet(turn, other) for other in tracks[turn.track]):
@@ -55,7 +55,7 @@ def lay_tracks(turns: list[LineTurn]) -> int:
 
 
 def _pack(bent: list[LineTurn]) -> int:
-    """Use as few tracks as possible, whatever crosses: from the left, each turn takes the track that is free first."""
+    """Use as few tracks as possible, regardless of crossings. From the left, each turn takes the first free track."""
     free: list[tuple[int, int]] = []
     for turn in bent:
         turn.track = heapreplace(free, (turn.right, free[0][1]))[1] if free and free[0][0] < turn.left else len(free)
@@ -65,7 +65,7 @@ def _pack(bent: list[LineTurn]) -> int:
 
 
 def _preferences(bent: list[LineTurn]) -> list[set[int]]:
-    """Return for each turn those that should be above it."""
+    """Return for each turn the turns that should be above it."""
     above: list[set[int]] = [set() for _ in bent]
     for one, first in enumerate(bent):
         for other in range(one + 1, len(bent)):
@@ -85,22 +85,22 @@ def _meet(one: LineTurn, other: LineTurn) -> bool:
 
 
 def _cost(upper: LineTurn, lower: LineTurn) -> int:
-    """Return what it costs to have one turn above another."""
+    """Return the cost of placing one turn above another."""
     down, up = upper.ends(above=False), lower.ends(above=True)
     crossings = sum(upper.left < x < upper.right for x in up) + sum(lower.left < x < lower.right for x in down)
     return crossings + COVERED * sum(x in up for x in down)
 
 
-def _in_turn(above: list[set[int]]) -> list[int]:
-    """Order turns so that what should be above comes first. In a circle, the weakest preference is dropped."""
+def _ordered(above: list[set[int]]) -> list[int]:
+    """Order turns so that those that should be above come first. In a cycle, the fewest preferences are dropped."""
     waiting = [set(others) for others in above]
-    left = dict.fromkeys(range(len(above)))
+    pending = dict.fromkeys(range(len(above)))
     order: list[int] = []
-    while left:
-        chosen = min(left, key=lambda index: (len(waiting[index]), index))
+    while pending:
+        chosen = min(pending, key=lambda index: (len(waiting[index]), index))
         above[chosen] -= waiting[chosen]
-        del left[chosen]
+        del pending[chosen]
         order.append(chosen)
-        for index in left:
+        for index in pending:
             waiting[index].discard(chosen)
     return order

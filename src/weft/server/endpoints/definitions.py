@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.errors import NotFound
-from weft.observe.definitions import stored_workflows
+from weft.observe.stored_workflows import stored_workflows
 from weft.ports.store import Definition
 from weft.runtime.orders import stored_workflow
 from weft.runtime.programs import read_graph

@@ -14,7 +14,7 @@ from weft.observe.event_parts import Unfolding, read_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
-from weft.observe.runs import examine, split_place
+from weft.observe.runs import split_place, try_read_run
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
@@ -71,7 +71,7 @@ async def show_run(call: ApiCall) -> views.RunDetail:
     """Return one run with its input and result."""
     row = await requested_run(call)
     service = call.service
-    machine, problem = await examine(service, row)
+    machine, problem = await try_read_run(service, row)
     if problem is not None:
         return await _unreadable(service, row, problem)
     started = await service.reader.started_with(row)
