@@ -239,7 +239,7 @@ def test_watching_says_that_nobody_performs_a_step_after_its_host_was_killed(fol
 def test_watching_a_pending_run_says_why_nothing_happens(weft: Weft, folder: Path, executable: str) -> None:
     weft("start", "nobody", "--id", "n-1")
 
-    text = watched_until(folder, executable, "n-1", "no host has taken it up")
+    text = watched_until(folder, executable, "n-1", "no host has claimed it")
 
     assert text.startswith("n-1  pending for ")
     assert 'pending: no host has claimed it: no running host offers "nobody"' in text

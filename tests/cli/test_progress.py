@@ -126,7 +126,7 @@ def test_a_sleeping_run_goes_on_by_itself_only_if_somebody_hosts_it(
 ) -> None:
     run = Terminal(app, "run", "many.py", "sleeper", "--id", "s-1")
     at_terminal.append(run)
-    run.until(r"s-1 running: waits for time to pass")
+    run.until(r"s-1 running: waits for a timer")
     assert "it continues by itself" in weft("explain", "s-1").out
 
     os.kill(run.running.pid, signal.SIGKILL)

@@ -221,7 +221,7 @@ def test_a_join_says_what_it_lacks() -> None:
         )
     )
     picture = of_run(graph, started(graph, {}, {}, 2))
-    assert box(picture, "j").badges == ("lacks c",)
+    assert box(picture, "j").badges == ("waits for c",)
     assert box(picture, "j").mark == "waiting"
 
 

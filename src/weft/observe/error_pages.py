@@ -1,4 +1,4 @@
-"""A page for every error code: what happened, why, what to do. Imported only by ``weft help CODE``, which prints it."""
+"""A page for every error code: what happened, why, and what to do. ``weft help CODE`` prints it."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ class ErrorPage(NamedTuple):
 
 def page(code: str) -> str | None:
     """Return the page of a code as text, or None if there is no such code."""
-    found = PAGES.get(code)
-    if found is None:
+    text = PAGES.get(code)
+    if text is None:
         return None
-    return f"{code}\n\nWhat happened\n  {found.what}\n\nWhy\n  {found.why}\n\nWhat to do\n  {found.todo}\n"
+    return f"{code}\n\nWhat happened\n  {text.what}\n\nWhy\n  {text.why}\n\nWhat to do\n  {text.todo}\n"
 
 
 PAGES: dict[str, ErrorPage] = {
@@ -164,7 +164,7 @@ PAGES: dict[str, ErrorPage] = {
         "The message names the place in the document and what is wrong there.",
         "Correct the document; nothing was stored.",
     ),
-    **{code: ErrorPage(*told) for code, told in GOAL_PAGES.items()},
+    **{code: ErrorPage(*texts) for code, texts in GOAL_PAGES.items()},
     "code.foreign_await": ErrorPage(
         "A workflow waits for something that Weft cannot record: asyncio.sleep, a socket, a thread.",
         "After a restart the wait would start over, and a replay could take another path.",

@@ -1,4 +1,4 @@
-"""The picture of a compiled graph and, where there is one, of a run of it. Pure."""
+"""Draw a compiled graph, with the state of a run if there is one. Pure."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterable
 from weft.core.events import AnyEvent, NodeRouted
 from weft.core.graph.model import START, Edge, GraphModel, Node, PassWork
 from weft.core.graph.tokens import GraphState
-from weft.observe.pictures.labels import details, doing, short, taking
+from weft.observe.pictures.labels import details, edge_label, node_label, short
 from weft.observe.pictures.model import Arrow, ArrowKind, Box, Picture, Shape
 from weft.observe.pictures.node_states import NodeStates
 
 
 def picture_of_graph(graph: GraphModel, state: GraphState | None = None, taken: Collection[str] = ()) -> Picture:
-    """Return the picture of a graph, with what a run of it has done and where its tokens are.
+    """Return the picture of a graph. With a state, it also shows what the run has done and where its tokens are.
 
     A state does not record which edges were taken; ``taken`` names them (see ``edges_taken``). Without it, only the
     edges that live tokens arrived by are marked.
@@ -23,14 +23,14 @@ def picture_of_graph(graph: GraphModel, state: GraphState | None = None, taken: 
         return Picture(
             graph.name, tuple(boxes), tuple(_arrow(graph, edge, taken=False) for edge in graph.edges.values())
         )
-    ways = {*taken, *(token.edge for token in state.tokens.values() if token.edge)}
+    edges = {*taken, *(token.edge for token in state.tokens.values() if token.edge)}
     if state.begun:
-        ways |= set(graph.start)
-    standing = NodeStates(graph, state, ways)
+        edges |= set(graph.start)
+    states = NodeStates(graph, state, edges)
     return Picture(
         graph.name,
-        (_start_box(graph, state), *(_box(node, standing) for node in graph.nodes.values())),
-        tuple(_arrow(graph, edge, taken=edge.name in ways) for edge in graph.edges.values()),
+        (_start_box(graph, state), *(_box(node, states) for node in graph.nodes.values())),
+        tuple(_arrow(graph, edge, taken=edge.name in edges) for edge in graph.edges.values()),
         f"{state.run_id} · {state.status.replace('_', ' ')}" if state.run_id else state.status.replace("_", " "),
     )
 
@@ -46,10 +46,9 @@ def _start_box(graph: GraphModel, state: GraphState | None = None) -> Box:
     return Box(START, shape="start", mark="done" if begun else "idle", times=1 if begun else 0, tip=tip)
 
 
-def _box(node: Node, standing: NodeStates | None = None) -> Box:
-    does = doing(node)
-    plain = Box(node.id, node.id, short(does), _shape(node), tip="\n".join(details(node)))
-    return plain if standing is None else standing.mark_box(plain, node)
+def _box(node: Node, states: NodeStates | None = None) -> Box:
+    box = Box(node.id, node.id, short(node_label(node)), _shape(node), tip="\n".join(details(node)))
+    return box if states is None else states.mark_box(box, node)
 
 
 def _shape(node: Node) -> Shape:
@@ -62,7 +61,7 @@ def _shape(node: Node) -> Shape:
 
 
 def _arrow(graph: GraphModel, edge: Edge, *, taken: bool) -> Arrow:
-    label = taking(graph, edge)
+    label = edge_label(graph, edge)
     return Arrow(edge.source, edge.to, short(label), _kind(edge), taken, tip=label)
 
 

@@ -1,4 +1,4 @@
-"""What nodes do and when edges are taken, in a few words. Pure."""
+"""Describe nodes and edges in a few words, for the labels of pictures. Pure."""
 
 from __future__ import annotations
 
@@ -31,37 +31,37 @@ from weft.core.plurals import pluralize
 
 CHARS_MAX = 80
 DEPTH_MAX = 4
-"""How deep conditions inside conditions are told."""
+"""Conditions that are nested deeper are written as JSON."""
 
 
 def short(text: str, chars_max: int = CHARS_MAX) -> str:
-    """Shorten a text to one line of so many characters."""
+    """Shorten a text to one line of at most ``chars_max`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= chars_max else f"{line[: chars_max - 1].rstrip()}…"
 
 
-def doing(node: Node) -> str:
-    """Say what a node does: how it joins branches, then its work."""
-    parts = [meeting(node), _named(node)]
+def node_label(node: Node) -> str:
+    """Describe what a node does: how it joins branches, and its work."""
+    parts = [join_label(node), _work_or_step(node)]
     return " · ".join(part for part in parts if part) or "pass"
 
 
-def _named(node: Node) -> str:
-    """Name a step, unless the node has that name already."""
+def _work_or_step(node: Node) -> str:
+    """Return the name of the node's step if it differs from that of the node, or else describe its work."""
     if isinstance(node.work, StepWork):
         return node.work.step if node.work.step != node.id else "step"
-    return working(node.work)
+    return work_label(node.work)
 
 
-def meeting(node: Node) -> str:
-    """Say what a join waits for; empty for other nodes."""
+def join_label(node: Node) -> str:
+    """Describe what a join waits for; empty for other nodes."""
     if node.fan_in is not None:
-        return f"join {needed(node.fan_in)}"
+        return f"join {_need_label(node.fan_in)}"
     return "join edges" if node.join == "edges" else ""
 
 
-def needed(fan_in: FanIn) -> str:
-    """Say how many branches must arrive."""
+def _need_label(fan_in: FanIn) -> str:
+    """Describe how many branches must arrive."""
     need = fan_in.need
     if need.kind == "all":
         return "all"
@@ -70,8 +70,8 @@ def needed(fan_in: FanIn) -> str:
     return "any" if need.count == 1 else f"at least {need.count}"
 
 
-def working(work: Work) -> str:
-    """Say what work a node does; empty for a node that only passes on."""
+def work_label(work: Work) -> str:
+    """Describe the work of a node; empty for a node without work."""
     match work:
         case StepWork():
             return f"step {work.step}"
@@ -108,8 +108,8 @@ def _request(source: Any) -> str:
 
 
 def details(node: Node) -> list[str]:
-    """Return the lines that a box has no room for."""
-    found = [part for part in (meeting(node), working(node.work)) if part] or ["pass"]
+    """Return the lines of a tooltip: the details for which a box has no room."""
+    found = [part for part in (join_label(node), work_label(node.work)) if part] or ["pass"]
     if isinstance(node.work, AskWork):
         found.append(f"asks: {node.work.title.source}")
     if node.retry.attempts is not None:
@@ -117,7 +117,7 @@ def details(node: Node) -> list[str]:
     if node.timeout_ms:
         found.append(f"timeout {format_ms(node.timeout_ms)}")
     if node.deadline is not None:
-        then = "goes on" if node.deadline.proceeds else "fails"
+        then = "continues" if node.deadline.proceeds else "fails"
         found.append(f"waits at most {format_ms(node.deadline.ms)} after the first arrival, then {then}")
     if node.queue:
         found.append(f"queue {node.queue}")
@@ -134,11 +134,11 @@ def details(node: Node) -> list[str]:
 # --- edges -------------------------------------------------------------------------------------------------------
 
 
-def taking(graph: GraphModel, edge: Edge) -> str:
-    """Say when and how an edge is taken; empty if it always is."""
+def edge_label(graph: GraphModel, edge: Edge) -> str:
+    """Describe when and how an edge is taken; empty if it is always taken."""
     node = graph.nodes.get(edge.source)
     if edge.kind == "back":
-        return _again(node.repeat) if node is not None and node.repeat is not None else ""
+        return _repeat_label(node.repeat) if node is not None and node.repeat is not None else ""
     if edge.kind == "timeout":
         repeat = node.repeat if node is not None else None
         return f"after {pluralize(repeat.at_most, 'round')}" if repeat is not None else "exhausted"
@@ -147,7 +147,7 @@ def taking(graph: GraphModel, edge: Edge) -> str:
         parts.append(f"on {' or '.join(edge.errors)}" if edge.errors else "on any error")
     elif edge.when is not None:
         parts.append(condition(edge.when.source))
-    elif node is not None and _is_last_resort(node, edge):
+    elif node is not None and _is_fallback(node, edge):
         parts.append("otherwise")
     if edge.each is not None:
         width = f", {edge.width} at once" if edge.width else ""
@@ -157,38 +157,38 @@ def taking(graph: GraphModel, edge: Edge) -> str:
     return ": ".join(parts)
 
 
-def _again(repeat: Repeat) -> str:
+def _repeat_label(repeat: Repeat) -> str:
     if repeat.condition is None:
         return f"{repeat.at_most} times"
     return f"{'until' if repeat.until else 'while'} {condition(repeat.condition.source)}, at most {repeat.at_most}"
 
 
-def _is_last_resort(node: Node, edge: Edge) -> bool:
-    """Return whether other edges are tried first."""
+def _is_fallback(node: Node, edge: Edge) -> bool:
+    """Return whether the edge is tried only after other edges."""
     firsts = [tier for tier in node.tiers if tier not in node.error_tiers]
     return node.fan_out != "all" and len(firsts) > 1 and edge.name not in firsts[0]
 
 
 def condition(source: Any, depth: int = 0) -> str:
-    """Write a condition as a person would say it."""
+    """Write a condition in a readable form."""
     if isinstance(source, str):
         return " ".join(source.split())
     match source:
         case {"all": list(parts)} | {"any": list(parts)} if depth < DEPTH_MAX:
             word = " and " if "all" in source else " or "
-            told = [condition(part, depth + 1) for part in parts]
-            return word.join(f"({part})" if len(parts) > 1 and " " in part and depth else part for part in told)
+            texts = [condition(part, depth + 1) for part in parts]
+            return word.join(f"({text})" if len(parts) > 1 and " " in text and depth else text for text in texts)
         case {"not": part} if depth < DEPTH_MAX:
             return f"not ({condition(part, depth + 1)})"
         case {"jsonpath": path, **rest}:
             value = _value(rest["value"]) if "value" in rest else ""
             return " ".join(str(part) for part in (rest.get("agg"), path, rest.get("is"), value) if part)
         case {"schema": _}:
-            return "fits its schema"
+            return "matches its schema"
         case {"not_schema": _}:
-            return "does not fit its schema"
+            return "does not match its schema"
         case {"python": _}:
-            return "python says yes"
+            return "python condition holds"
         case _:
             return msgspec.json.encode(source).decode()
 

@@ -1,8 +1,8 @@
-"""The positions of vertices across their rank: lines as straight as the order allows, nothing overlaps. Pure.
+"""Find the horizontal positions of vertices: lines are as straight as the order allows, and nothing overlaps. Pure.
 
-Every vertex is drawn to where its lines would be straight. A rank settles by least squares under the distances that its
-members keep (pool adjacent violators); the ranks do so in turn, down and up. Then whole units are chosen, and each
-vertex moves to where fewest of its lines have a jog.
+Every vertex is pulled to where its lines would be straight. Each rank is solved by least squares under the minimum
+distances of its vertices (pool adjacent violators), and the ranks are solved in turn, down and up. Then positions are
+rounded to whole units, and each vertex moves to where fewest of its lines bend.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ SWEEPS = 24
 STRAIGHTENINGS = 6
 FAR = 10**9
 WISHES_MAX = 12
-"""Of more wishes only those in the middle are tried."""
+"""If there are more preferred positions, only those in the middle are tried."""
 
 PUSH_LANES = 4
-"""What is in the way of a straight line moves aside if that takes no more than so many lanes."""
+"""A vertex in the way of a straight line is moved by at most this many lanes."""
 
 WEIGHT_BENDS = 8.0
 WEIGHT_BEND = 3.0
 WEIGHT_REST = 0.02
-"""What keeps a vertex without lines where it is."""
+"""The weight of the current position, which keeps a vertex without lines where it is."""
 
 
 @dataclass(slots=True)
 class Hop:
-    """A line between two vertices, with where it meets each of them, counted from its left side."""
+    """A line between two vertices, with the offset from the left side of each at which it meets the vertex."""
 
     one: int
     other: int
@@ -40,13 +40,13 @@ class Hop:
 
 
 class Positions:
-    """The ports of boxes and the places of all vertices."""
+    """The ports of boxes and the positions of all vertices."""
 
     def __init__(self, ranked: Ranked, metrics: LayoutMetrics) -> None:
         self.ranked = ranked
         self.metrics = metrics
         self.leaving: dict[tuple[int, int], float] = {}
-        """Where an arrow leaves a box below, by (box, arrow), counted from its left side; ``entering``: above."""
+        """The offset from the left side of a box at which an arrow leaves it, by box and arrow."""
         self.entering: dict[tuple[int, int], float] = {}
         self._spread()
         self._above: list[list[Hop]] = [[] for _ in ranked.vertices]
@@ -56,7 +56,7 @@ class Positions:
             self._add_hops(chain)
 
     def settle(self) -> None:
-        """Give every vertex its ``x``, none below 0."""
+        """Set ``x`` of every vertex. The smallest is 0."""
         spots = self._begin()
         for sweep in range(SWEEPS):
             near = (self._above, self._below) if sweep % 2 == 0 else (self._below, self._above)
@@ -65,7 +65,7 @@ class Positions:
                 # The last sweeps look in both directions, so that neither is preferred.
                 hops = [near[0][n] + self._beside[n] + (near[1][n] if sweep >= SWEEPS // 2 else []) for n in row]
                 self._settle_row(row, hops, spots)
-        self._take_whole(spots)
+        self._round_positions(spots)
         for number in range(STRAIGHTENINGS):
             for chain in self.ranked.chains:
                 self._straighten_chain(chain)
@@ -78,7 +78,7 @@ class Positions:
     # --- lines ----------------------------------------------------------------------------------------------------
 
     def _spread(self) -> None:
-        """Spread ports around the middle of their box, in the order in which the lines leave."""
+        """Distribute the ports around the middle of their box, in the order of their lines."""
         leaving: dict[int, list[tuple[int, Chain]]] = {}
         entering: dict[int, list[tuple[int, Chain]]] = {}
         for chain in self.ranked.chains:
@@ -93,14 +93,14 @@ class Positions:
                     found[box, chain.arrow] = (width - 1) / 2 + (index - (len(lines) - 1) / 2) * step
 
     def _side(self, box: int, other: int, chain: Chain) -> tuple[int, int, int]:
-        """Return the side at which a lane leaves. The nearest is outermost, so that lanes do not cross."""
+        """Return the sort key of a line at a box. The nearest lane is outermost, so that lanes do not cross."""
         place = self.ranked.vertices[other].place
         if not chain.up:
             return 1, place, chain.arrow
         return (2 if place > self.ranked.vertices[box].place else 0), -place, chain.arrow
 
     def line(self, number: int, arrow: int, *, leaves: bool) -> float:
-        """Return where an arrow passes a vertex, counted from its left side."""
+        """Return the offset from the left side of a vertex at which an arrow passes it."""
         vertex = self.ranked.vertices[number]
         if vertex.kind == "box":
             return (self.leaving if leaves else self.entering)[number, arrow]
@@ -121,7 +121,7 @@ class Positions:
             lower[other].append(Hop(other, one, at_other, at_one, weight))
 
     def _add_turn(self, one: int, other: int) -> None:
-        """Keep a lane close to the boxes that it joins."""
+        """Pull a lane towards the box that it leaves or enters."""
         vertices = self.ranked.vertices
         box, lane = (one, other) if vertices[one].kind == "box" else (other, one)
         gap = self.metrics.lane
@@ -144,7 +144,9 @@ class Positions:
         return spots
 
     def _settle_row(self, row: list[int], hops: list[list[Hop]], spots: list[float]) -> None:
-        blocks: list[tuple[float, float, int]] = []  # the wish of a block that moves as one, its weight, its size
+        blocks: list[
+            tuple[float, float, int]
+        ] = []  # the preferred position of a block of vertices, its weight, its size
         shifts = [0]
         for index, number in enumerate(row):
             if index:
@@ -166,7 +168,7 @@ class Positions:
 
     # --- whole units ----------------------------------------------------------------------------------------------
 
-    def _take_whole(self, spots: list[float]) -> None:
+    def _round_positions(self, spots: list[float]) -> None:
         vertices = self.ranked.vertices
         for row in self.ranked.rows:
             for index, number in enumerate(row):
@@ -176,7 +178,7 @@ class Positions:
                     vertices[number].x = max(vertices[number].x, left.x + self.metrics.distance(left, vertices[number]))
 
     def _straighten(self, row: list[int]) -> None:
-        """Move each vertex, as far as its neighbours allow, to where its lines bend least."""
+        """Move each vertex to where its lines bend least, as far as its neighbours allow."""
         vertices = self.ranked.vertices
         for index, number in enumerate(row):
             vertex = vertices[number]
@@ -188,7 +190,7 @@ class Positions:
             vertex.x = _nearest(vertex.x, wishes, low, high)
 
     def _straighten_chain(self, chain: Chain) -> None:
-        """Move the bends of an arrow below each other: all of them if possible, else as many as possible at a time."""
+        """Align the bends of an arrow vertically: all of them if possible, or else as many as possible at a time."""
         inner = [number for number in chain.vertices if self.ranked.vertices[number].kind != "box"]
         low, high = self._column(chain, inner)
         if inner and low - high <= self.metrics.lane * PUSH_LANES:
@@ -205,7 +207,7 @@ class Positions:
             self._line_up(chain, run, *self._column(chain, run))
 
     def _column(self, chain: Chain, run: list[int]) -> tuple[int, int]:
-        """Return the bounds of a line while the neighbours of its bends stay; an empty range if there is no room."""
+        """Return the bounds of a straight line if the neighbours of its bends do not move. The range may be empty."""
         low, high = -FAR, FAR
         for number in run:
             vertex = self.ranked.vertices[number]
@@ -227,7 +229,7 @@ class Positions:
             self._push(self.ranked.rows[vertices[number].rank], vertices[number].place)
 
     def _push(self, row: list[int], index: int) -> None:
-        """Move what stands to the right of a vertex to make room for it."""
+        """Move the vertices to the right of a vertex to make room for it."""
         vertices = self.ranked.vertices
         for one, other in zip(row[index:], row[index + 1 :], strict=False):
             least = vertices[one].x + self.metrics.distance(vertices[one], vertices[other])
@@ -236,7 +238,7 @@ class Positions:
             vertices[other].x = least
 
     def _room(self, row: list[int], index: int) -> tuple[int, int]:
-        """Return the bounds within which a vertex can move while its neighbours stay."""
+        """Return the bounds within which a vertex can move if its neighbours do not."""
         vertices = self.ranked.vertices
         vertex = vertices[row[index]]
         low, high = -FAR, FAR
@@ -250,14 +252,14 @@ class Positions:
 
 
 def _nearest(now: int, wishes: list[tuple[int, float]], low: int, high: int) -> int:
-    """Return the spot between two bounds that is nearest to the wishes, by weight; if none is better, the old one."""
+    """Return the position between two bounds that is nearest to the preferred ones by weight, or else the old one."""
     wanted = sorted(wish for wish, _ in wishes)
     if len(wanted) > WISHES_MAX:
         wanted = wanted[len(wanted) // 2 - 1 : len(wanted) // 2 + 2]
     spots = [max(low, min(high, spot)) for spot in (now, *wanted)]
 
     def badness(spot: int) -> tuple[float, int, int]:
-        # Of two equally near spots, the one where more lines are straight.
+        # Of two equally near positions, prefer the one where more lines are straight.
         far = sum(weight * abs(spot - wish) for wish, weight in wishes)
         return far, sum(spot != wish for wish, _ in wishes), abs(spot - now)
 

@@ -1,7 +1,7 @@
-"""The order of vertices within their ranks, so that few arrows cross, and lanes for the arrows that lead back. Pure.
+"""Order the vertices of each rank so that few arrows cross, and add lanes for the arrows that lead up. Pure.
 
-Each rank in turn is sorted by where its neighbours stand on average (barycentres), then neighbours swap places while
-that takes crossings away. The same picture always gets the same order.
+Each rank in turn is sorted by the average position of its neighbours (barycentres). Then adjacent vertices are swapped
+while that removes crossings. The same picture always gets the same order.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from weft.observe.pictures.ranks import Chain, Ranked, Size, Vertex
 SWEEPS = 16
 SWAPS_MAX = 4
 SWAPPED_VERTICES_MAX = 3_000
-"""Swapping looks at every pair of neighbours; pictures beyond this are no better for it."""
+"""Larger pictures are not improved by swaps, which compare every pair of adjacent vertices."""
 
 
 class Ordering:
@@ -49,7 +49,7 @@ class Ordering:
         return [list(row) for row in self.ranked.rows if row]
 
     def _begin(self) -> None:
-        """Order vertices as a reader goes: from the first box down, arrows in their order."""
+        """Order vertices in reading order: depth first from the first box, with arrows in their order."""
         rows: list[list[int]] = [[] for _ in self.ranked.rows]
         seen = [False] * len(self.ranked.vertices)
         tops = [number for number in range(len(seen)) if not self.above[number]]
@@ -72,7 +72,7 @@ class Ordering:
                 for number in row
                 if near[number]
             }
-            # A vertex without neighbours there keeps its place; the others are sorted around it.
+            # A vertex without neighbours in that rank keeps its place; the others are sorted around it.
             moving = iter(sorted(keys, key=lambda number: (keys[number], vertices[number].place)))
             if keys:
                 self.ranked.reorder([next(moving) if number in keys else number for number in row])
@@ -97,7 +97,7 @@ class Ordering:
         return changed
 
     def _between(self, left: int, right: int) -> int:
-        """Count the crossings of the arrows at two neighbours in this order."""
+        """Count the crossings between the arrows of two adjacent vertices in this order."""
         vertices = self.ranked.vertices
         count = 0
         for near in (self.above, self.below):
@@ -119,7 +119,7 @@ class Ordering:
 
 
 def add_lanes(ranked: Ranked, labels: list[Size]) -> None:
-    """Give each arrow that leads up a lane beside the boxes it goes round, inner loops first."""
+    """Add a lane for each arrow that leads up, beside the boxes that it passes. Inner loops come first."""
     ordering = Ordering(ranked)
     up = [chain for chain in ranked.chains if chain.up]
     for chain in sorted(up, key=lambda chain: (_height(ranked, chain), chain.arrow)):
@@ -133,7 +133,7 @@ def _height(ranked: Ranked, chain: Chain) -> int:
 
 
 def _body(ranked: Ranked, ordering: Ordering, chain: Chain) -> set[int]:
-    """Return what lies between the target of a back arrow and its source, with the lanes that are there already."""
+    """Return the vertices between the target of a back arrow and its source, including existing lanes."""
     source, header = chain.vertices
     body = _reached(header, ordering.below) & _reached(source, ordering.above) | {source, header}
     for other in ranked.chains:
@@ -143,14 +143,14 @@ def _body(ranked: Ranked, ordering: Ordering, chain: Chain) -> set[int]:
 
 
 def _reached(start: int, near: list[list[int]]) -> set[int]:
-    found = {start}
+    reached = {start}
     stack = [start]
     while stack:
         for other in near[stack.pop()]:
-            if other not in found:
-                found.add(other)
+            if other not in reached:
+                reached.add(other)
                 stack.append(other)
-    return found
+    return reached
 
 
 def _add_lane(ranked: Ranked, chain: Chain, around: set[int], label: Size) -> None:
@@ -171,7 +171,7 @@ def _add_lane(ranked: Ranked, chain: Chain, around: set[int], label: Size) -> No
 
 
 def _is_freer_on_right(ranked: Ranked, around: set[int], levels: range) -> bool:
-    """Return whether less stands to the right of a loop than to its left."""
+    """Return whether a loop has at most as many vertices on its right as on its left."""
     left = right = 0
     for level in levels:
         inside = [ranked.vertices[number].place for number in ranked.rows[level] if number in around]

@@ -1,6 +1,7 @@
-"""Colours, fonts and widths of SVG pictures. Every rule is below ``.weft``: an embedded picture styles only itself.
+"""Colours, fonts and text widths of SVG pictures.
 
-Plain rules and one media query: no variables and no scripts, which not every viewer of SVG knows.
+Every rule begins with ``.weft``, so that an embedded picture styles only itself. The style sheet has plain rules and
+one media query, but no variables or scripts, which not every SVG viewer supports.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ BROAD: Final = frozenset("mwMW@%—…")
 
 
 def text_width(text: str, size: float, *, mono: bool = False) -> int:
-    """Estimate the width of a text, rather too wide than too narrow, as fonts differ."""
+    """Estimate the width of a text. Because fonts differ, the estimate is on the wide side."""
     units = 0.0
     for char in text:
         if unicodedata.east_asian_width(char) in "WF":
