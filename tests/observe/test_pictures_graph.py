@@ -117,9 +117,9 @@ def test_boxes_say_what_they_do() -> None:
         ({"not": "a"}, "not (a)"),
         ({"jsonpath": "$.x", "agg": "sum", "is": ">", "value": 3}, "sum $.x > 3"),
         ({"jsonpath": "$.x", "is": "exists"}, "$.x exists"),
-        ({"schema": {"type": "object"}}, "fits its schema"),
-        ({"not_schema": {}}, "does not fit its schema"),
-        ({"python": "def evaluate(): ..."}, "python says yes"),
+        ({"schema": {"type": "object"}}, "matches its schema"),
+        ({"not_schema": {}}, "does not match its schema"),
+        ({"python": "def evaluate(): ..."}, "python condition holds"),
         ({"left": 1}, '{"left":1}'),
     ],
 )

@@ -168,7 +168,7 @@ def test_a_compressed_body_that_ends_in_the_middle_is_garbage() -> None:
     async def scenario() -> None:
         handler = answering(body=gzip.compress(b"hello" * 1000)[:-9], headers={"Content-Encoding": "gzip"})
         async with serving(handler) as base, calling() as client:
-            with pytest.raises(HttpFailed, match="ends in the middle"):
+            with pytest.raises(HttpFailed, match="it is incomplete"):
                 await client.send(get(base))
 
     go(scenario())
@@ -518,4 +518,4 @@ def test_a_request_that_cannot_be_meant_is_refused(fields: dict[str, Any]) -> No
 def test_the_parts_of_an_address_that_may_be_secret_are_not_shown() -> None:
     assert get("https://u:p@shop.example:8443/a/b?token=s#f").shown() == "GET https://shop.example:8443/a/b"
     assert get("http://[::1]:80/x").shown() == "GET http://[::1]:80/x"
-    assert get("http://[").shown() == "GET an address that cannot be read"
+    assert get("http://[").shown() == "GET a URL that cannot be read"

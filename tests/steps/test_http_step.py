@@ -92,9 +92,9 @@ def test_no_content_is_no_outputs() -> None:
     [
         ("application/json", b'{"success": false, "error": "out of stock"}', "failed: out of stock"),
         ("application/json", b'{"success": false, "error": {"message": "no"}}', "failed: no"),
-        ("application/json", b'{"success": false}', "does not say why"),
+        ("application/json", b'{"success": false}', "gave no reason"),
         ("application/problem+json", b'{"detail": "no such order"}', "failed: no such order"),
-        ("application/json", b"[1]", "answered with a list; outputs are an object"),
+        ("application/json", b"[1]", "answered with a list, but outputs must be an object"),
         ("application/json", b"5", "a number"),
         ("application/json", b"null", "null"),
         ("application/json", b'{"success": true, "outputs": [1]}', "a list as outputs"),

@@ -16,7 +16,7 @@ from pydantic import BaseModel
 
 from weft.core.values import DEPTH_MAX, VALUE_BYTES_MAX
 from weft.errors import BadValue, LimitExceeded, UsageError
-from weft.steps.signature import Signature, same_inputs
+from weft.steps.signature import Signature, argument_differences
 
 if TYPE_CHECKING:
     from decimal import Decimal as OnlyForCheckers
@@ -345,7 +345,7 @@ def test_two_types_of_one_name_are_both_described() -> None:
 def test_inputs_are_compared_where_both_give_an_argument(
     a: bytes, b: bytes, differences: dict[str, tuple[object, object]]
 ) -> None:
-    assert same_inputs(a, b) == differences
+    assert argument_differences(a, b) == differences
 
 
 @given(

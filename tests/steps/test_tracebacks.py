@@ -109,7 +109,7 @@ def test_what_is_too_long_loses_its_middle() -> None:
     assert len(text.encode()) <= BYTES_MAX
     assert text.startswith("Traceback")
     assert "in recursive\n" in text
-    assert "bytes left out" in text
+    assert "bytes omitted" in text
     assert text.endswith("x" * 100)
 
 

@@ -25,7 +25,7 @@ from weft.runtime.requests import answer_of, send_request
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
 from weft.steps.codec import Codec
-from weft.steps.failures import told_hint
+from weft.steps.failures import recorded_hint
 from weft.steps.task import release_slot
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ def _describe(failure: Failure) -> str:
 
 
 def _next_steps(run_id: str, failure: Failure) -> str:
-    hint = told_hint(failure)
+    hint = recorded_hint(failure)
     again = "" if "weft retry" in hint else f" Try again: weft retry {run_id}"
     if failure.attributes.get(UNDONE) == run_id:
         again = " Its steps were undone, so it cannot be retried. Start a new run with another id"

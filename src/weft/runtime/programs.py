@@ -42,7 +42,7 @@ from weft.runtime.language import LANGUAGE
 from weft.runtime.run.driver import CodeDriver, Outside, Program
 from weft.runtime.schemas import check_schema
 from weft.runtime.typed_words import reader_for_schema, reader_for_type
-from weft.steps.signature import other_facts, same_inputs
+from weft.steps.signature import argument_differences, fact_differences
 
 
 class Registry(Protocol):
@@ -294,7 +294,7 @@ def is_graph(definition: Definition) -> bool:
 
 def input_differences(style: str) -> Callable[[bytes, bytes], dict[str, tuple[Any, Any]]]:
     """Return the function that compares the inputs of two starts with the same id."""
-    return other_facts if style == "goal" else same_inputs
+    return fact_differences if style == "goal" else argument_differences
 
 
 def start_plan(program: AnyProgram, given: bytes, goals: Sequence[str]) -> Raw:

@@ -20,19 +20,19 @@ _arguments = msgspec.json.Decoder(dict[str, Any]).decode
 def why_planned(definition: StepDef) -> str:
     """Return why a step cannot be called by name, or an empty string if it can."""
     if not isinstance(definition.way, HttpWay | ScriptWay):
-        return "it is neither a request nor a script"
+        return "it is neither an HTTP call nor a script"
     if definition.when is not None:
         return "it has a predicate"
     for fact, need in definition.needs.items():
         if need.each or need.is_gate or need.collect != "first":
-            return f"how {fact} is collected is decided by a plan"
+            return f"only a plan can collect {fact}"
         if need.meta or need.mapping is not None:
-            return f"{fact} is made when it starts"
+            return f"{fact} is computed when it starts"
         if need.name:
-            return f"{fact} has another name inside"
+            return f"{fact} has another name inside the step"
     for fact, give in definition.gives.items():
         if give.key or give.mapping is not None:
-            return f"{fact} has another name inside"
+            return f"{fact} has another name inside the step"
     return ""
 
 
@@ -55,15 +55,15 @@ class CataloguedStep:
         try:
             arguments = _arguments(given)
         except msgspec.ValidationError as error:
-            raise BadValue(f"{self.name} was given no arguments: {error}.", code="value.wrong_type") from error
+            raise BadValue(f"{self.name} got no valid arguments: {error}.", code="value.wrong_type") from error
         for fact, need in self._needs.items():
             if need.role == "const":
                 arguments[fact] = need.value
             elif fact not in arguments and need.default is not msgspec.UNSET:
                 arguments[fact] = need.default
-        lacking = [fact for fact, need in self._needs.items() if need.role == "required" and fact not in arguments]
-        if lacking:
-            raise BadValue(f"{self.name} needs {', '.join(lacking)}.", code="value.wrong_type")
+        missing = [fact for fact, need in self._needs.items() if need.role == "required" and fact not in arguments]
+        if missing:
+            raise BadValue(f"{self.name} needs {', '.join(missing)}.", code="value.wrong_type")
         return await self._body.perform(encode(arguments, what=f"{self.name} was given"), executor)
 
     def is_final(self, error: BaseException) -> bool:

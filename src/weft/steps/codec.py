@@ -38,15 +38,15 @@ _EXACT = (str, int, bool, float, NoneType)
 
 
 class Codec(Generic[T]):
-    """The codec of one type. ``Codec.of`` makes and caches it."""
+    """The codec of one type. ``Codec.of`` returns a cached one."""
 
     def __init__(self, type_: Any) -> None:
         self.type = type_
         self._exact = next((exact for exact in _EXACT if type_ is exact), None)
-        self._way: _Native | _Adapter = _way_for(type_)
-        self.read: Callable[[bytes], T] = self._way.read
-        """Decodes a value. Raises ``Misfit``, for callers that make their own message."""
-        self.is_native = isinstance(self._way, _Native)
+        self._backend: _Native | _Adapter = _backend_for(type_)
+        self.read: Callable[[bytes], T] = self._backend.read
+        """Decodes a value. Raises ``Misfit``, for callers that write their own message."""
+        self.is_native = isinstance(self._backend, _Native)
         """Whether msgspec alone reads this type, so that it can be the type of a Struct field."""
 
     @staticmethod
@@ -84,7 +84,7 @@ class Codec(Generic[T]):
             BadValue: pydantic cannot encode it.
         """
         try:
-            return self._way.dump(value)
+            return self._backend.dump(value)
         except BaseException as error:
             if ends_host(error):
                 raise
@@ -104,7 +104,7 @@ class Codec(Generic[T]):
 
     def schema(self) -> dict[str, object]:
         """Return the JSON Schema that ``decode`` accepts, with ``$defs`` at the top."""
-        return self._way.schema()
+        return self._backend.schema()
 
 
 @lru_cache(maxsize=4096)
@@ -138,7 +138,7 @@ class _Adapter:
     """Uses pydantic for the whole type."""
 
     def __init__(self, type_: Any) -> None:
-        from pydantic import TypeAdapter  # noqa: PLC0415  # heavy; most programs never need it
+        from pydantic import TypeAdapter  # noqa: PLC0415  # slow to import, and most programs never need it
 
         self._adapter: Any = TypeAdapter(type_)
 
@@ -168,8 +168,8 @@ def _read_model(model: type, value: Any) -> Any:
     return Codec.of(model).read(encode_json(value))
 
 
-def _way_for(type_: Any) -> _Native | _Adapter:
-    """Choose msgspec if it knows the whole type, else pydantic, else msgspec with pydantic for the models inside."""
+def _backend_for(type_: Any) -> _Native | _Adapter:
+    """Choose msgspec if it knows the whole type, or else pydantic, or else msgspec with pydantic for models inside."""
     why: Exception | None = None
     unknown = unknown_classes(type_)
     if not unknown and not needs_pydantic(type_):
@@ -186,10 +186,10 @@ def _way_for(type_: Any) -> _Native | _Adapter:
             return _Native(type_)
         except TypeError as error:
             why = error
-    strange = sorted(cls.__name__ for cls in unknown if not is_model(cls))
-    reason = "" if strange else f" {_first_line(why)}."
+    unsupported = sorted(cls.__name__ for cls in unknown if not is_model(cls))
+    reason = "" if unsupported else f" {_first_line(why)}."
     raise BadValue(
-        f"{', '.join(strange) or _name(type_)} is not a type that can be stored.{reason}",
+        f"{', '.join(unsupported) or _name(type_)} is not a type that can be stored.{reason}",
         hint="Steps take and return builtins, dataclasses, pydantic or msgspec types.",
     ) from why
 

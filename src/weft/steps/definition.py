@@ -24,12 +24,12 @@ class _DefinitionCall(msgspec.Struct):
     arguments: msgspec.Raw = msgspec.Raw(b"{}")
 
 
-_given = msgspec.json.Decoder(_DefinitionCall).decode
-_definition = msgspec.json.Decoder(StepDef).decode
+_decode_call = msgspec.json.Decoder(_DefinitionCall).decode
+_decode_definition = msgspec.json.Decoder(StepDef).decode
 
 
 class DefinedStep:
-    """Performs the step of any definition. ``find`` makes the body for a definition."""
+    """Performs the step of any definition. ``find`` returns the body for a definition."""
 
     __slots__ = ("_find", "name")
 
@@ -39,16 +39,16 @@ class DefinedStep:
 
     async def perform(self, given: bytes, executor: Executor) -> bytes:
         try:
-            said = _given(given)
-            definition = _definition(said.definition)
+            call = _decode_call(given)
+            definition = _decode_definition(call.definition)
         except msgspec.DecodeError as error:
-            raise BadValue(f"{DEFINED} was given no definition: {error}.", code="value.wrong_type") from error
+            raise BadValue(f"{DEFINED} got no valid definition: {error}.", code="value.wrong_type") from error
         body = self._find(definition)
         if body is None:
             raise UnknownStep(
-                f"{definition.id} is neither a request nor a script.", hint="Use the name of the step instead."
+                f"{definition.id} is neither an HTTP call nor a script.", hint="Use the name of the step instead."
             )
-        return await body.perform(bytes(said.arguments), executor)
+        return await body.perform(bytes(call.arguments), executor)
 
     def is_final(self, error: BaseException) -> bool:
         """Return whether a retry cannot help, as for HTTP steps. A script always fails again."""

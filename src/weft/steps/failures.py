@@ -37,7 +37,7 @@ _NEVER_ITSELF = frozenset(
 )
 """Exceptions with a special meaning for Python or asyncio, which must not be raised in a workflow."""
 _RECORDED = "__weft_failure__"
-"""The attribute that holds the recorded failure from which an exception was made."""
+"""The attribute of a rebuilt exception that has its recorded failure."""
 
 
 def failure_of(error: BaseException, *, step: str = "", location: str = "", attempts: int = 1) -> Failure:
@@ -98,17 +98,17 @@ def failure_of_run(error: BaseException) -> Failure:
 
 
 def recorded(error: BaseException) -> Failure | None:
-    """Return the recorded failure that an exception was made from."""
-    kept: dict[str, Any] = read_safely(lambda: vars(error), {})
+    """Return the recorded failure from which an exception was rebuilt; None if it was not."""
+    attributes: dict[str, Any] = read_safely(lambda: vars(error), {})
     for name in (_RECORDED, "failure"):
-        found = kept.get(name)
-        if isinstance(found, Failure):
-            return found
+        failure = attributes.get(name)
+        if isinstance(failure, Failure):
+            return failure
     return None
 
 
 def _root(error: BaseException) -> BaseException | None:
-    """Return the nearest exception that was made from a recorded failure: this one, a branch, or a cause."""
+    """Return the nearest exception that was rebuilt from a recorded failure: this one, a branch, or a cause."""
     todo, seen = [error], set[int]()
     while todo:
         one = todo.pop(0)
@@ -126,12 +126,12 @@ def _root(error: BaseException) -> BaseException | None:
 
 
 def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
-    """Make the exception that a workflow gets for a recorded failure. Each call makes a new one."""
+    """Return a new exception for a recorded failure, which is then raised in the workflow."""
     for cls in _named(failure.type, raises):
         if issubclass(cls, Exception):
-            made = _made(cls, failure)
-            if made is not None:
-                return made
+            error = _made(cls, failure)
+            if error is not None:
+                return error
     return _marked(_rebuilt(failure, raises, run_id), failure)
 
 
@@ -153,11 +153,12 @@ def _rebuilt(failure: Failure, raises: Sequence[type[BaseException]], run_id: st
         return TimedOut(f"{failure.message.rstrip('. ')}.", failure=failure)
     if failure.code == OutcomeUnknown.code:
         what = (
-            f"{_step(failure)} ended without an answer{_because(failure)}: it may have happened, and is not repeated."
+            f"{_step(failure)} ended without a result{_because(failure)}. It may have been performed, so it is not "
+            "repeated."
         )
-        return OutcomeUnknown(what, failure=failure, hint="Find out whether it happened, then go on by hand.")
+        return OutcomeUnknown(what, failure=failure, hint="Find out whether it was performed, and continue by hand.")
     if failure.code == WorkerLost.code:
-        what = f"{_step(failure)} was given up: its workers were lost each time{_because(failure)}."
+        what = f"{_step(failure)} was given up, because its workers died each time{_because(failure)}."
         return WorkerLost(what, failure=failure, hint=f"Does it exhaust memory? {_retry(run_id)}".rstrip())
     return StepFailed(_failed(failure, run_id), failure=failure, hint=_failed_hint(failure, raises, run_id))
 
@@ -171,18 +172,18 @@ def _failed(failure: Failure, run_id: str) -> str:
 
 def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> str:
     if failure.code:  # a Weft error: its message says what to do
-        return f"{told_hint(failure)} {_retry(run_id)}".strip()
+        return f"{recorded_hint(failure)} {_retry(run_id)}".strip()
     if any(True for _ in _named(failure.type, raises)):
         catch = f"{failure.type} could not be rebuilt from its args {preview_text(failure.data)}."
     elif failure.type in _NEVER_ITSELF:
-        catch = f"{failure.type} does not cross from a step as itself: catch weft.StepFailed, or raise an Exception."
+        catch = f"A workflow cannot catch {failure.type} from a step: catch weft.StepFailed, or raise an Exception."
     else:
         catch = f"To catch {failure.type} itself: @app.step(raises=[{failure.type}])."
     return f"{catch} {_retry(run_id)}".rstrip()
 
 
-def told_hint(failure: Failure) -> str:
-    """Return the hint of a Weft error."""
+def recorded_hint(failure: Failure) -> str:
+    """Return the recorded hint of a Weft error; empty for other exceptions."""
     return str(failure.attributes.get("hint", "")) if failure.code else ""
 
 
@@ -203,7 +204,7 @@ def _at(failure: Failure) -> str:
 
 
 def _shown(failure: Failure) -> str:
-    """Return the exception as Python shows it if its args are few and small, else its type and message."""
+    """Return the exception as Python shows it if that is short, and otherwise its type and message."""
     if failure.data and not failure.code:
         text = f"{failure.type}({', '.join(map(repr, failure.data))})"
         if len(text) <= 200:

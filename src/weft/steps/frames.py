@@ -1,4 +1,4 @@
-"""Whether the code of a frame belongs to the user, to a library or to Weft."""
+"""Check whether the file of a stack frame belongs to the user, to a library or to Weft."""
 
 from __future__ import annotations
 

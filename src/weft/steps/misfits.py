@@ -39,7 +39,7 @@ _VALID = re.compile(r"\ba valid (\w)")
 
 
 class Misfit(ValueError):
-    """A value of the wrong type. A ValueError, so that decoders add the path around it."""
+    """Raised for a value of the wrong type. It is a ValueError, because decoders then add the path to it."""
 
     def __init__(self, path: str, problem: str, got: str = "") -> None:
         super().__init__(problem)
@@ -52,14 +52,14 @@ class Misfit(ValueError):
         return Misfit(_join(place, self.path), self.problem, self.got)
 
     def sentence(self, what: str) -> str:
-        """Return a sentence about a value: "charge returned a string (field ``cents``); it must be an integer."."""
+        """Return a sentence about a value, for example "charge returned a string; it must be an integer."."""
         field = f" (field `{self.path}`)" if self.path else ""
         if self.got:
             return f"{what} {self.got}{field}; it {self.problem}."
-        return f"{what} a value that does not fit{field}: {self.problem}."
+        return f"{what} a value that is not valid{field}: {self.problem}."
 
     def clause(self) -> str:
-        """Return a clause about an argument: "cents must be an integer, got a string"."""
+        """Return a clause about an argument, for example "cents must be an integer, got a string"."""
         if self.got:
             return f"{self.path or 'it'} {self.problem}, got {self.got}"
         return f"{self.path}: {self.problem}" if self.path else self.problem
@@ -103,7 +103,7 @@ def _either(names: str) -> str:
 
 
 def _of_pydantic(error: Any, raw: bytes) -> Misfit:
-    """Convert pydantic's first error, combined with all others about the same field, as for the members of a union."""
+    """Convert the first pydantic error and all others about the same field, such as those for members of a union."""
     problems = error.errors(include_url=False, include_context=False)
     if problems[0]["type"] == "json_invalid":
         return Misfit("", problems[0]["msg"])

@@ -1,8 +1,8 @@
 """Node types that packages add: a name, a configuration with a schema, and how a node is performed.
 
 A package declares its types in the entry point group ``weft.node_types``; a program adds one with
-``register_node_type``. The compiler knows all of them, so it rejects an unknown type, or a configuration that does not
-fit, when it reads the document.
+``register_node_type``. The compiler knows all of them, so it rejects an unknown type or an invalid configuration when
+it reads the document.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _loaded: list[bool] = []
 class NodeType:
     """A kind of graph node. ``perform(config, input)`` returns the output. If it is not async, it runs in a thread.
 
-    ``config`` is the type of the configuration: a model, dataclass or TypedDict, or a JSON Schema; None: anything.
+    ``config`` is the type of the configuration: a model, dataclass or TypedDict, or a JSON Schema. None accepts
+    anything.
     """
 
     name: str
@@ -89,9 +90,9 @@ class NodeTypeBody:
         self._config: Codec[Any] = Codec.of(node_type.config if typed else Any)
 
     async def perform(self, given: bytes, executor: Executor) -> bytes:
-        read = _read(given)
-        config = self._config.decode(bytes(read.config), what=f"{self.name} is configured with")
-        value = msgspec.json.decode(read.input)
+        call = _read(given)
+        config = self._config.decode(bytes(call.config), what=f"{self.name} is configured with")
+        value = msgspec.json.decode(call.input)
         if inspect.iscoroutinefunction(self._type.perform):
             output = await self._type.perform(config, value)
         else:

@@ -1,4 +1,4 @@
-"""Steps that are Python functions: async on the loop, plain ones in a thread, CPU work in a process on request."""
+"""Steps that are Python functions. Async functions run on the event loop, others in a thread or a process."""
 
 from __future__ import annotations
 
@@ -47,16 +47,18 @@ class PythonStep:
     def _refuse_unreachable(self) -> None:
         """Reject a function that another process cannot find by its name."""
         if self._asynchronous:
-            raise UsageError(f"{self.name} is async and runs on the loop.", hint="run_in='process' is for plain `def`.")
+            raise UsageError(
+                f"{self.name} is async, so it runs on the event loop.", hint="run_in='process' is for plain `def`."
+            )
         if "<" in self.fn.__qualname__:
             raise UsageError(
                 f"{self.name} is defined inside a function, so another process cannot find it.",
-                hint="Move it to the top of its module, or leave run_in='process' out.",
+                hint="Move it to the top level of its module, or remove run_in='process'.",
             )
 
     async def perform(self, given: bytes, executor: Executor) -> bytes:
         if self.run_in == "process":
-            return await self._elsewhere(given, executor)
+            return await self._perform_in_process(given, executor)
         arguments = self._signature.unpack(given, what=self.name)
         if self._asynchronous:
             value = await self.fn(**arguments)
@@ -64,7 +66,7 @@ class PythonStep:
             value = await call_in_thread(executor, partial(self.fn, **arguments))
         return self._result.encode(value, what=self._returned)
 
-    async def _elsewhere(self, given: bytes, executor: Executor) -> bytes:
+    async def _perform_in_process(self, given: bytes, executor: Executor) -> bytes:
         task = CURRENT_TASK.get()
         where = (self.fn.__module__, self.fn.__qualname__)
         answer, failure, final = await executor.in_process(
@@ -88,13 +90,13 @@ class PythonStep:
 def perform_here(
     where: tuple[str, str], given: bytes, task: tuple[str, int, str, str]
 ) -> tuple[bytes, bytes | None, bool]:
-    """Perform a step; called in the other process. Takes and returns JSON, so that only bytes are exchanged."""
+    """Perform a step in a child process. Arguments and result are JSON, so that only bytes are exchanged."""
     key, attempt, run_id, name = task
     CURRENT_TASK.set(Task(key=key, attempt=attempt, run_id=run_id, step=name))
-    found: Any = importlib.import_module(where[0])
+    step: Any = importlib.import_module(where[0])
     for part in where[1].split("."):
-        found = getattr(found, part)
-    body: PythonStep = found.body
+        step = getattr(step, part)
+    body: PythonStep = step.body
     try:
         return strike_json(body.perform_now(given)), None, False
     except BaseException as error:  # noqa: BLE001 - any exception of the body is the step's failure

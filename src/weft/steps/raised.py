@@ -1,7 +1,8 @@
 """Distinguish exceptions raised by user code from those that end the host.
 
-Any exception that a body or a workflow raises is its own failure, ``BaseException`` included. There are two exceptions
-to this: a Ctrl-C at the terminal, which Python raises wherever the main thread is, and the end of a simulated process.
+Any exception that a body or a workflow raises, even a ``BaseException``, is a failure of that code. There are two
+exceptions to this rule: Ctrl-C at the terminal, which Python raises wherever the main thread is, and the end of a
+simulated process.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _interrupted = threading.Event()
 
 
 class BodyRaised(Exception):
-    """Carries a StopIteration out of a coroutine, where Python would turn it into a RuntimeError."""
+    """Carries a StopIteration out of a coroutine. Python would otherwise turn it into a RuntimeError."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__(type(error).__name__)
@@ -28,7 +29,7 @@ class BodyRaised(Exception):
 
 
 def note_interrupt() -> None:
-    """Remember that Ctrl-C was pressed: from now on a KeyboardInterrupt is meant for the host."""
+    """Record that Ctrl-C was pressed. From now on, a KeyboardInterrupt is meant for the host."""
     _interrupted.set()
 
 

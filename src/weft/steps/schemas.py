@@ -1,4 +1,4 @@
-"""JSON Schema for user types, with all definitions at the top, in ``$defs``."""
+"""Generate JSON Schema for user types, with all definitions at the top, in ``$defs``."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def schema_of_object(properties: dict[str, dict[str, Any]], required: list[str])
 
 
 def hoist(schema: dict[str, Any], defs: dict[str, Any], *, prefer: str) -> dict[str, Any]:
-    """Move the ``$defs`` of a schema to ``defs``. A definition whose name is taken is renamed."""
-    own = schema.get("$defs", {})
-    renamed = {name: f"{prefer}.{name}" for name, body in own.items() if defs.get(name, body) != body}
-    for name, body in own.items():
+    """Move the ``$defs`` of a schema to ``defs`` and return the rest. A definition whose name is taken is renamed."""
+    definitions = schema.get("$defs", {})
+    renamed = {name: f"{prefer}.{name}" for name, body in definitions.items() if defs.get(name, body) != body}
+    for name, body in definitions.items():
         defs[renamed.get(name, name)] = _with_refs(body, renamed)
     rest = {key: part for key, part in schema.items() if key != "$defs"}
     return _with_refs(rest, renamed)  # type: ignore[no-any-return]

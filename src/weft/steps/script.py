@@ -1,4 +1,4 @@
-"""Scripts as steps of goals and as nodes of graphs: JSON in, the outputs of the script out."""
+"""Scripts as steps of goals and as nodes of graphs, with JSON in and out."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ScriptStep:
         return encode(outputs, what=f"{self.name} returned")
 
     def is_final(self, error: BaseException) -> bool:
-        """Return True: a script that failed would fail again."""
+        """Return True, because a script that failed would fail again."""
         return True
 
 
@@ -60,5 +60,5 @@ class ScriptNode:
         return encode(outputs, what="the script returned")
 
     def is_final(self, error: BaseException) -> bool:
-        """Return True: a script that failed would fail again."""
+        """Return True, because a script that failed would fail again."""
         return True

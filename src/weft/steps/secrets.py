@@ -21,7 +21,7 @@ from weft.core.secrets import Reference
 from weft.errors import BadValue, NoContext, NotFound
 
 VALUE_CHARS_MIN = 6
-"""A shorter value would occur by chance in other texts, and could be guessed."""
+"""The minimum length of a secret. A shorter value could occur in other texts by chance, or be guessed."""
 KNOWN_MAX = 1_000
 LOGGERS = ("weft", "weft.api")
 
@@ -43,7 +43,10 @@ class Secret(Reference, frozen=True, forbid_unknown_fields=True):
         return f"Secret({self.ref!r})"
 
     def reveal(self) -> str:
-        """Return the secret. Only in a step, because a workflow's values are recorded. Raises NotFound, NoContext."""
+        """Return the value of the secret. This works only in a step, because the values of a workflow are recorded.
+
+        Raises NotFound, NoContext, BadValue.
+        """
         if any(is_forbidden() for is_forbidden in _forbidden):
             raise NoContext(
                 f"{self!r} cannot be revealed in a workflow, where everything is recorded.",
@@ -53,7 +56,7 @@ class Secret(Reference, frozen=True, forbid_unknown_fields=True):
         value = _PROVIDERS[kind](place)
         if len(value) < VALUE_CHARS_MIN:
             raise BadValue(
-                f"{self!r} has less than {VALUE_CHARS_MIN} characters; it could not be kept secret.",
+                f"{self!r} has fewer than {VALUE_CHARS_MIN} characters, so it could not be kept secret.",
                 code="value.secret",
             )
         _remember(value, self.ref)
@@ -63,7 +66,7 @@ class Secret(Reference, frozen=True, forbid_unknown_fields=True):
 def _from_environment(name: str) -> str:
     value = os.environ.get(name)
     if not value:
-        raise NotFound(f"The environment of this process has no {name}, so Secret('env:{name}') is not known here.")
+        raise NotFound(f"Secret('env:{name}') cannot be revealed: this process has no environment variable {name}.")
     return value
 
 
@@ -71,7 +74,7 @@ def _from_file(path: str) -> str:
     try:
         return Path(path).read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise NotFound(f"Secret('file:{path}') cannot be read here: {type(error).__name__}.") from None
+        raise NotFound(f"Secret('file:{path}') cannot be revealed: {type(error).__name__}.") from None
 
 
 _PROVIDERS: dict[str, Callable[[str], str]] = {"env": _from_environment, "file": _from_file}

@@ -1,7 +1,7 @@
-"""The parameters of a function and its JSON input: bind a call, check it, and unpack it where the function runs.
+"""The signature of a function: bind the arguments of a call to JSON, check them, and unpack them for the function.
 
 The input is a JSON object of the given arguments, in the order of the parameters, without defaults. A run also records
-the defaults of its workflow. A step uses the defaults of the function as it is when it runs.
+the defaults of its workflow. A step uses the current defaults of its function.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ABSENT = _Absent()
 
 
 class Parameter(msgspec.Struct, frozen=True):
-    """One parameter, as callers see it. ``default`` is used only if the parameter is not ``required``."""
+    """One parameter of a function. ``default`` is used only if the parameter is not ``required``."""
 
     name: str
     required: bool
@@ -58,7 +58,7 @@ class Parameter(msgspec.Struct, frozen=True):
 
 
 class Signature:
-    """The parameters and the result of a step or workflow. ``Signature.of`` makes it once."""
+    """The parameters and the result of a step or workflow."""
 
     def __init__(
         self, parameters: Sequence[Parameter], positional: Sequence[str], result: Codec[Any], *, takes_context: bool
@@ -79,10 +79,10 @@ class Signature:
 
     @staticmethod
     def of(fn: Callable[..., object], *, context_type: type | None = None) -> Signature:
-        """Read a function's signature. A first parameter of ``context_type``, or called ctx, is injected and left out.
+        """Read a function's signature. A first parameter that is the context is omitted, because it is injected.
 
         Raises:
-            UsageError: a parameter is positional-only, ``*args`` or ``**kwargs``: recorded arguments need names.
+            UsageError: a parameter is positional-only, ``*args`` or ``**kwargs``. Recorded arguments need names.
             BadValue: no value of a declared type can be stored.
         """
         raw = _signature(fn)
@@ -125,8 +125,8 @@ class Signature:
         """Return the typed keyword arguments for the function. Missing ones come from ``defaults`` or the function.
 
         Raises:
-            BadValue: the recorded input does not fit this signature, because the code has changed since. The hint says
-                how to change the function.
+            BadValue: the recorded input does not match this signature, because the code has changed since then. The
+                hint says how to change the function.
         """
         if raw == NOTHING and not self._required and not defaults:
             return {}
@@ -160,7 +160,7 @@ class Signature:
         return {name: both[name] for name in self._names if name in both}
 
     def _refuse_names(self, raw: bytes, what: str, hint: str) -> None:
-        """Reject an input that lacks a required argument, or has one that the function does not take."""
+        """Reject an input in which a required argument is missing, or that has an unknown argument."""
         given = decode(raw)
         if not isinstance(given, dict):
             return
@@ -199,8 +199,8 @@ class Signature:
         return arguments
 
 
-def other_facts(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """Return how two inputs of a goal differ, by fact. Facts have no defaults, so a fact in only one input differs."""
+def fact_differences(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
+    """Return the differences between two inputs of a goal, by fact. A fact in only one input is a difference."""
     first, second = decode(a) or {}, decode(b) or {}
     absent = "nothing"
     return {
@@ -210,8 +210,8 @@ def other_facts(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
     }
 
 
-def same_inputs(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """Return how two inputs differ, by argument. An argument that one input omits is not compared."""
+def argument_differences(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
+    """Return the differences between two inputs, by argument. An argument that one input omits is not compared."""
     first, second = decode(a), decode(b)
     return {
         name: (first[name], second[name]) for name in first if name in second and not _same(first[name], second[name])
@@ -219,7 +219,7 @@ def same_inputs(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
 
 
 def _same(a: Any, b: Any) -> bool:
-    """Return whether two JSON values are equal. In Python, True equals 1."""
+    """Return whether two JSON values are equal. Unlike in Python, ``true`` does not equal ``1``."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
     if isinstance(a, list) and isinstance(b, list):

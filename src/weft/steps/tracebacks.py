@@ -1,6 +1,6 @@
 """Format the traceback of a failure as Python would, shortened for the user.
 
-Frames in Weft are left out. If the text is too long, frames in libraries are left out first, then its middle.
+Frames in Weft are omitted. If the text is too long, frames in libraries are omitted, and then the middle of the text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _RECORDED = f"{RecordedTraceback.__module__}.{RecordedTraceback.__qualname__}: "
 """Python prints this line before a recorded traceback."""
 
 _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
-"""Control characters could control a terminal that shows the text, and no store accepts NUL."""
+"""Replacements for control characters, which could control a terminal. Also, no store accepts NUL."""
 
 
 def traceback_of(error: BaseException) -> str:
@@ -32,7 +32,7 @@ def traceback_of(error: BaseException) -> str:
 
 
 def loggable(error: BaseException) -> BaseException:
-    """Return the exception if a log can format it, else a RuntimeError that names it."""
+    """Return the exception if a log can format it, and otherwise a RuntimeError that names it."""
     try:
         "".join(TracebackException.from_exception(error).format())
     except BaseException as broken:  # noqa: BLE001
@@ -41,7 +41,7 @@ def loggable(error: BaseException) -> BaseException:
 
 
 def user_line_of(traceback: TracebackType | None) -> str:
-    """Return the innermost line of the user's own code as ``file.py:12``, else the innermost line outside Weft."""
+    """Return the innermost line of the user's code as ``file.py:12``, or else the innermost line outside Weft."""
     frames: list[tuple[str, int]] = []
     while traceback is not None:
         frames.append((traceback.tb_frame.f_code.co_filename, traceback.tb_lineno))
@@ -102,6 +102,6 @@ def _shortened(text: str) -> str:
     raw = text.encode()
     if len(raw) <= BYTES_MAX:
         return text
-    note = f"\n… {len(raw) - BYTES_MAX:,} bytes left out …\n"
+    note = f"\n… {len(raw) - BYTES_MAX:,} bytes omitted …\n"
     tail = BYTES_MAX - _HEAD - len(note.encode())
     return f"{raw[:_HEAD].decode(errors='ignore')}{note}{raw[-tail:].decode(errors='ignore')}"

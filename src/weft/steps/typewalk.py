@@ -58,7 +58,7 @@ def _walk(type_: Any, seen: set[Any]) -> Iterator[Any]:
 
 
 def _inside(origin: Any, seen: set[Any]) -> Iterator[Any]:
-    """Yield the types inside an alias or a class with fields. Each is opened once: a type may contain itself."""
+    """Yield the types inside an alias or a class with fields. Each is visited once, as a type may contain itself."""
     if hasattr(origin, "__supertype__"):  # NewType
         inside = [origin.__supertype__]
     elif hasattr(origin, "__value__"):  # type X = ..., from Python 3.12 on

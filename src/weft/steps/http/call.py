@@ -1,4 +1,4 @@
-"""The headers of every HTTP step: the run, the call, and the webhook for an answer that comes later. Pure."""
+"""The headers of HTTP steps, which name the run, the call, and the webhook for an answer that comes later. Pure."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def webhook_headers(later: Later | None) -> dict[str, str]:
 
 
 def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = False, bare: bool = False) -> Later:
-    """Make the webhook for this attempt. ``by_url``: its URL contains the key; ``bare``: see ``Receipt``.
+    """Return the webhook for this attempt. ``Receipt`` explains ``by_url`` and ``bare``.
 
     Raises:
         UsageError: this engine has no URL for webhooks.
@@ -52,7 +52,7 @@ def later_for(task: Task | None, webhooks: Webhooks | None, *, by_url: bool = Fa
     if webhooks is None or task is None:
         raise UsageError(
             "`answer: later` needs an engine that can receive webhooks.",
-            hint="Set WEFT_WEBHOOK_URL (where others reach it) and WEFT_WEBHOOK_SECRET, and run `weft serve`.",
+            hint="Set WEFT_WEBHOOK_URL (the public URL of the engine) and WEFT_WEBHOOK_SECRET, and run `weft serve`.",
         )
     token = webhooks.token(Receipt(task.run_id, task.uid, task.number, task.step, task.attempt, by_url, bare))
     return Later(token, webhooks.url(token, with_key=by_url), webhooks.key(token))

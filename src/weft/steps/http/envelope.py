@@ -1,4 +1,4 @@
-"""The answer of a goal's step, given at once or by webhook: its outputs, or ``{success, outputs, error}``. Pure."""
+"""Read the answer to a goal's HTTP step: its outputs, or an envelope ``{success, outputs, error}``. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ENVELOPE = frozenset({"success", "outputs", "error"})
 def read_outputs(body: bytes, content_type: str, *, what: str, bare: bool = False) -> dict[str, Any]:
     """Read the outputs by name. An empty body has no outputs. ``what`` begins the message of an error.
 
-    ``bare``: the object contains the outputs, even if it looks like an envelope.
+    With ``bare``, the object contains the outputs, even if it looks like an envelope.
 
     Raises:
         NotAnAnswer: the body is not a JSON object.
@@ -27,24 +27,24 @@ def read_outputs(body: bytes, content_type: str, *, what: str, bare: bool = Fals
     except HttpFailed as error:
         raise NotAnAnswer(error.message) from error
     if not isinstance(found, dict):
-        raise NotAnAnswer(f"{what} answered with {_kind(found)}; outputs are an object.")
+        raise NotAnAnswer(f"{what} answered with {_kind(found)}, but outputs must be an object.")
     if media_type(content_type) == "application/problem+json":
-        raise HttpFailed(f"{what} failed: {one_line(problem_text(found)) or 'it does not say why'}.")
+        raise HttpFailed(f"{what} failed: {one_line(problem_text(found)) or 'it gave no reason'}.")
     if not bare and isinstance(found.get("success"), bool) and found.keys() <= _ENVELOPE:
-        return _opened(found, what)
+        return _open_envelope(found, what)
     return found
 
 
-def _opened(envelope: dict[str, Any], what: str) -> dict[str, Any]:
+def _open_envelope(envelope: dict[str, Any], what: str) -> dict[str, Any]:
     if not envelope["success"]:
         error = envelope.get("error")
-        told = error if isinstance(error, str) else problem_text(error)
-        raise HttpFailed(f"{what} failed: {one_line(told) or 'it does not say why'}.")
+        reason = error if isinstance(error, str) else problem_text(error)
+        raise HttpFailed(f"{what} failed: {one_line(reason) or 'it gave no reason'}.")
     outputs = envelope.get("outputs")
     if outputs is None:
         return {}
     if not isinstance(outputs, dict):
-        raise NotAnAnswer(f"{what} answered with {_kind(outputs)} as outputs; they are an object.")
+        raise NotAnAnswer(f"{what} answered with {_kind(outputs)} as outputs, but outputs must be an object.")
     return outputs
 
 
@@ -55,7 +55,7 @@ def _kind(value: object) -> str:
         case bool():
             return "a boolean"
         case str():
-            return "a text"
+            return "a string"
         case list():
             return "a list"
         case _:

@@ -1,4 +1,4 @@
-"""Requests and responses as values, and URLs as people may see them. Pure."""
+"""HTTP requests and responses as values, and URLs without secrets for messages. Pure."""
 
 from __future__ import annotations
 
@@ -48,13 +48,14 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
-            raise BadValue(f'"{self.method}" is not an HTTP method.', hint=f"Methods: {', '.join(METHODS)}.")
+            raise BadValue(f'"{self.method}" is not an HTTP method.', hint=f"Use one of {', '.join(METHODS)}.")
         if not 0 < self.timeout_ms <= TIMEOUT_MS_MAX:
             raise BadValue(
-                f"A timeout of {self.timeout_ms} ms.", hint="An HTTP call takes more than 0 s and at most 1h."
+                f"The timeout of {self.timeout_ms} ms is not valid.",
+                hint="The timeout of an HTTP call is more than 0 s and at most 1h.",
             )
         if len(self.url) > URL_CHARS_MAX:
-            raise BadValue(f"An address of {len(self.url)} characters.", hint=f"The limit is {URL_CHARS_MAX}.")
+            raise BadValue(f"The URL has {len(self.url)} characters; the limit is {URL_CHARS_MAX}.")
         check_headers(self.headers)
 
     def shown(self) -> str:
@@ -83,13 +84,13 @@ def check_headers(headers: dict[str, str]) -> None:
     """
     for name, value in headers.items():
         if not _NAME.fullmatch(name):
-            raise BadValue(f"A header cannot be called {name[:60]!r}.", hint="Letters, digits and dashes.")
+            raise BadValue(f"A header cannot be called {name[:60]!r}.", hint="Use letters, digits and dashes.")
         if name in _OURS or name.startswith("proxy-"):
-            raise BadValue(f'The header "{name}" is set by the client itself.', hint="Leave it out.")
+            raise BadValue(f'The header "{name}" is set by the client itself.', hint="Remove the header.")
         if any((char < " " and char != "\t") or char == "\x7f" for char in value):
-            raise BadValue(f'The header "{name}" contains a line break or control character.', hint="Take it out.")
+            raise BadValue(f'The header "{name}" contains a line break or control character.', hint="Remove it.")
     if sum(len(name) + len(value) for name, value in headers.items()) > SENT_HEADER_BYTES_MAX:
-        raise BadValue("The headers are too long.", hint=f"{SENT_HEADER_BYTES_MAX} characters in all.")
+        raise BadValue("The headers are too long.", hint=f"The limit is {SENT_HEADER_BYTES_MAX} characters in total.")
 
 
 def shown_url(url: str) -> str:
@@ -99,7 +100,7 @@ def shown_url(url: str) -> str:
         host = parts.hostname or ""
         port = f":{parts.port}" if parts.port else ""
     except ValueError:
-        return "an address that cannot be read"
+        return "a URL that cannot be read"
     host = f"[{host}]" if ":" in host else host
     text = f"{parts.scheme}://{host}{port}{parts.path}"
     text = "".join(char if char.isprintable() else "?" for char in text)

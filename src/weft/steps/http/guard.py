@@ -1,4 +1,4 @@
-"""Connect only to addresses that may be called. The address that was checked is the one that is used.
+"""Connect only to allowed addresses. The address that was checked is the one that is used.
 
 A name is refused if *any* of its addresses is refused, because any of them may be used. A name is not resolved again
 between the check and the connection, so changing its address in between has no effect. Finally, every socket is checked
@@ -27,10 +27,10 @@ _HINT = f"To allow it, add its address, network or name to {ALLOW_VARIABLE} wher
 
 
 def refusal(host: str, address: Address | None = None) -> AddressRefused:
-    """Make the error for a host that may not be called."""
+    """Return the error for a host that is not allowed."""
     shown = host[:100]
     at = f" ({address})" if address is not None and str(address) != host else ""
-    return AddressRefused(f"{shown}{at} is not a public address, so it is not called.", hint=_HINT)
+    return AddressRefused(f"{shown}{at} is not a public address, so it was not called.", hint=_HINT)
 
 
 async def system_lookup(host: str) -> list[str]:
@@ -78,7 +78,7 @@ class Guard(AbstractResolver):
         return [_result(host, address, port) for address in addresses]
 
     async def close(self) -> None:
-        """Do nothing: there is nothing to close."""
+        """Do nothing, because there is nothing to close."""
 
     def socket_for(self, info: tuple[Any, ...]) -> socket.socket:
         """Make the socket for one attempt to connect."""
@@ -102,9 +102,9 @@ def refused_in(error: BaseException) -> AddressRefused | None:
 
 
 def connector(guard: Guard) -> aiohttp.TCPConnector:
-    """Make a connector without a limit: a server that hangs must not use up the connections of others.
+    """Return a connector without a limit, so that a server that hangs cannot use up the connections of others.
 
-    The slots of the worker bound the number of connections.
+    The slots of the worker limit the number of connections.
     """
     return aiohttp.TCPConnector(resolver=guard, socket_factory=guard.socket_for, use_dns_cache=False, limit=0)
 

@@ -14,14 +14,17 @@ TIMEOUT_MS = 3_000
 
 
 async def health(client: HttpClient, url: str | None) -> Health:
-    """Probe once: healthy means a GET with a status below 400 within three seconds. Without a URL: unknown."""
+    """Check the server once. It is healthy if a GET returns a status below 400 within three seconds.
+
+    Without a URL, its health is unknown.
+    """
     if not url:
         return "unknown"
     return (await probe(client, url))[0]
 
 
 async def probe(client: HttpClient, url: str) -> tuple[Health, str]:
-    """Probe once, and say what is wrong."""
+    """Check the server once. Returns its health, and the reason if it is unhealthy."""
     try:
         answer = await client.send(HttpRequest(method="GET", url=url, timeout_ms=TIMEOUT_MS))
     except WeftError as error:

@@ -1,4 +1,4 @@
-"""Decompression in bounded pieces, so that the reader can count the bytes and stop."""
+"""Decompress a body in pieces of bounded size, so that the reader can count the bytes and stop."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Inflate:
         try:
             return stream.decompress(data, _PIECE)
         except zlib.error as error:
-            raise HttpFailed(f"The answer cannot be decompressed: {error}.") from error
+            raise HttpFailed(f"The response cannot be decompressed: {error}.") from error
 
     def finish(self) -> None:
         """End the body.
@@ -59,7 +59,7 @@ class Inflate:
             HttpFailed: the compressed data is incomplete.
         """
         if self._stream is not None:
-            raise HttpFailed("The answer cannot be decompressed: it ends in the middle.")
+            raise HttpFailed("The response cannot be decompressed: it is incomplete.")
 
 
 def decoder(encoding: str) -> Plain | Inflate:
@@ -74,4 +74,4 @@ def decoder(encoding: str) -> Plain | Inflate:
         case "gzip" | "x-gzip" | "deflate":
             return Inflate()
         case other:
-            raise HttpFailed(f"The answer has the encoding {other[:60]!r}; the request accepts {ENCODINGS}.")
+            raise HttpFailed(f"The response has the encoding {other[:60]!r}, but the request accepts {ENCODINGS}.")

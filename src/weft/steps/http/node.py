@@ -63,7 +63,7 @@ class HttpNode:
         try:
             fields = _read(given)
         except msgspec.ValidationError as error:
-            raise BadValue(f"{self.name} was given no request: {error}.", code="value.wrong_type") from error
+            raise BadValue(f"{self.name} got no valid request: {error}.", code="value.wrong_type") from error
         headers = _headers(fields)
         later = later_for(current_task(), self._webhooks) if fields.answer == "later" else None
         headers |= webhook_headers(later)
@@ -82,7 +82,7 @@ class HttpNode:
 
 
 def _headers(fields: _HttpFields) -> dict[str, str]:
-    """Return the headers. The node's own headers override ours, including the idempotency key."""
+    """Return the headers. The headers of the node override the default ones, even the idempotency key."""
     headers = task_headers(current_task())
     if fields.accept:
         headers["accept"] = fields.accept if isinstance(fields.accept, str) else ", ".join(fields.accept)

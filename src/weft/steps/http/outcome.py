@@ -1,4 +1,4 @@
-"""Decide whether a response is a success, a final failure, or a reason to retry, and when. Pure."""
+"""Decide whether a response is a success, a final failure, or a reason to retry later. Pure."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from weft.steps.http.failures import HttpFailed, HttpUnavailable
 RETRY_AFTER_MS_MAX = 24 * 3_600_000
 """The limit of ``Retry-After``: a header must not stop a run for years."""
 
-_AGAIN = frozenset({408, 425, 429})
-_TOLD_CHARS_MAX = 300
+_TEMPORARY = frozenset({408, 425, 429})
+_REASON_CHARS_MAX = 300
 
 
 def check_status(answer: HttpResponse, *, now_ms: int) -> None:
@@ -28,9 +28,9 @@ def check_status(answer: HttpResponse, *, now_ms: int) -> None:
     if answer.ok:
         return
     reason = f" {answer.reason}" if answer.reason else ""
-    told = _told(answer)
-    message = f"{answer.request.shown()} answered {answer.status}{reason}{f': {told}' if told else ''}."
-    if answer.status in _AGAIN or answer.status >= 500:
+    detail = _detail(answer)
+    message = f"{answer.request.shown()} answered {answer.status}{reason}{f': {detail}' if detail else ''}."
+    if answer.status in _TEMPORARY or answer.status >= 500:
         after_ms = retry_after_ms(answer, now_ms=now_ms)
         raise HttpUnavailable(
             message, status=answer.status, retry_after_ms=after_ms, in_doubt=answer.status in (408, 500, 502, 504)
@@ -39,9 +39,9 @@ def check_status(answer: HttpResponse, *, now_ms: int) -> None:
 
 
 def retry_after_ms(answer: HttpResponse, *, now_ms: int) -> int | None:
-    """Return how long ``Retry-After`` asks to wait: seconds, or a date compared with the ``Date`` of the response.
+    """Return how long ``Retry-After`` asks to wait, or None if it has no valid value.
 
-    None if there is no valid value.
+    Its value is in seconds, or a date that is compared with the ``Date`` of the response.
     """
     text = answer.headers.get("retry-after", "").strip()
     if text.isascii() and text.isdigit():
@@ -60,8 +60,8 @@ def _date_ms(text: str) -> int | None:
         return None
 
 
-def _told(answer: HttpResponse) -> str:
-    """Return the reason that the server gives, in one line: the detail of a problem document, else its text."""
+def _detail(answer: HttpResponse) -> str:
+    """Return the server's reason in one line: the detail of a problem document, or the text of the body."""
     content_type = answer.headers.get("content-type", "")
     if is_json(content_type):
         return one_line(_problem(answer.body))
@@ -89,4 +89,4 @@ def problem_text(found: Any) -> str:
 def one_line(text: str) -> str:
     """Clean an untrusted text for a message: one line, printable, cut to a length."""
     line = " ".join("".join(char if char.isprintable() else " " for char in text[:4000]).split())
-    return (line if len(line) <= _TOLD_CHARS_MAX else f"{line[: _TOLD_CHARS_MAX - 3]}...").rstrip(". ")
+    return (line if len(line) <= _REASON_CHARS_MAX else f"{line[: _REASON_CHARS_MAX - 3]}...").rstrip(". ")

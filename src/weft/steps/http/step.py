@@ -1,4 +1,4 @@
-"""A goal's step that is an HTTP call: its arguments in, its outputs out, at once or later by webhook.
+"""HTTP calls as steps of goals. The outputs come with the response, or later by webhook.
 
 The body is ``{arguments, metadata}``. A GET has no body: arguments that are not in its URL go into the query. The
 metadata name the run (``flow_id``), the step (``step_id``), the call (``receipt_token``, an idempotency key that is the
@@ -33,7 +33,7 @@ _arguments = msgspec.json.Decoder(dict[str, Any]).decode
 
 
 class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
-    """How a step is called, from a step document. Checked when it is made."""
+    """How a step is called, from a step document. It is checked when it is created."""
 
     url: str
     method: str = "POST"
@@ -50,14 +50,14 @@ class HttpCall(msgspec.Struct, frozen=True, kw_only=True):
         url_names(self.url)
         if self.health and url_names(self.health):
             raise BadValue(
-                "The address of a health check takes no arguments.", hint="A health check belongs to no run."
+                "The URL of a health check takes no arguments.", hint="A health check does not belong to a run."
             )
         if self.method not in METHODS:
-            raise BadValue(f'A step cannot be called by "{self.method}".', hint=f"Methods: {', '.join(METHODS)}.")
+            raise BadValue(f'A step cannot use the method "{self.method}".', hint=f"Use one of {', '.join(METHODS)}.")
 
     @property
     def names(self) -> list[str]:
-        """Return the names of the arguments in the URL."""
+        """The names of the arguments in the URL."""
         return url_names(self.url)
 
 
@@ -79,7 +79,7 @@ class HttpStep:
         try:
             arguments = _arguments(given)
         except msgspec.ValidationError as error:
-            raise BadValue(f"{self.name} was given no arguments: {error}.", code="value.wrong_type") from error
+            raise BadValue(f"{self.name} got no valid arguments: {error}.", code="value.wrong_type") from error
         call = self.call
         bare = call.body == "bare"
         later = None

@@ -1,7 +1,6 @@
-"""URLs with placeholders for arguments: ``https://shop.example/price/{order_id}``. Pure.
+"""Fill in URLs with placeholders for arguments, such as ``https://shop.example/price/{order_id}``. Pure.
 
-An argument only fills its placeholder: it is percent-encoded, and cannot add or remove a path segment or go up a level.
-The host cannot have placeholders.
+Arguments are percent-encoded, and cannot add or remove a path segment or go up a level. The host has no placeholders.
 """
 
 from __future__ import annotations
@@ -53,10 +52,10 @@ def fill_url(template: str, arguments: Mapping[str, Any]) -> str:
 
 
 def add_query(url: str, query: Mapping[str, Any]) -> str:
-    """Add parameters to the query of a URL. None is left out; a list repeats its name.
+    """Add parameters to the query of a URL. None is omitted, and a list repeats its name.
 
     Raises:
-        BadValue: a query cannot hold one of the values.
+        BadValue: one of the values cannot be used in a query.
     """
     pairs = [(name, text) for name, value in query.items() for text in _query_texts(name, value)]
     if not pairs:
@@ -83,17 +82,17 @@ def _segment(segment: str, arguments: Mapping[str, Any]) -> str:
     filled = _PLACE.sub(lambda place: quote(_text(place[1], arguments), safe=""), segment)
     if filled != segment and filled in ("", ".", ".."):
         names = ", ".join(_PLACE.findall(segment))
-        raise BadValue(f'With {names} = "{filled}" the address would name something else.', hint="It was not called.")
+        raise BadValue(f'With {names} = "{filled}", the URL would name another resource.', hint="It was not called.")
     return filled
 
 
 def _text(name: str, arguments: Mapping[str, Any]) -> str:
     value = arguments.get(name)
     if value is None:
-        raise BadValue(f"The address needs {name}, which is missing.", hint=f"Give {name} a value.")
+        raise BadValue(f"The URL needs {name}, which is missing.", hint=f"Give {name} a value.")
     return value if isinstance(value, str) else encode(value).decode()
 
 
 def _bad(template: str, why: str) -> BadValue:
     shown = f' "{template[:100]}"' if template else ""
-    return BadValue(f"The address{shown} {why}.", hint="Write https://host/path/{argument}.")
+    return BadValue(f"The URL{shown} {why}.", hint="Write https://host/path/{argument}.")

@@ -43,8 +43,8 @@ class Webhooks:
     def __init__(self, base_url: str, secret: str) -> None:
         if len(secret.encode()) < SECRET_BYTES_MIN:
             raise UsageError(
-                f"The secret for webhooks has less than {SECRET_BYTES_MIN} bytes.",
-                hint='Make one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
+                f"The secret for webhooks has fewer than {SECRET_BYTES_MIN} bytes.",
+                hint='Create one: python -c "import secrets; print(secrets.token_urlsafe(32))"',
             )
         if not base_url.startswith(("https://", "http://")):
             raise UsageError(
@@ -55,11 +55,11 @@ class Webhooks:
         self._signer = Signer(secret.encode(), "webhook")
 
     def token(self, receipt: Receipt) -> str:
-        """Make the token at the end of an answer's URL."""
+        """Return the token for the URL of an answer."""
         return pack(receipt)
 
     def url(self, token: str, *, with_key: bool = False) -> str:
-        """Return the URL for an answer. ``with_key``: for a callee that cannot sign."""
+        """Return the URL for an answer. With ``with_key``, it contains the key, for a callee that cannot sign."""
         return f"{self._base}/{token}?key={self.key(token)}" if with_key else f"{self._base}/{token}"
 
     def key(self, token: str) -> str:
@@ -67,11 +67,12 @@ class Webhooks:
         return self._signer.derive(token).hex()
 
     def open(self, token: str, body: bytes, signature: str, *, now_s: int, key: str = "") -> Receipt:
-        """Check an answer and return its receipt. ``key``: the key in its URL, which only some steps accept.
+        """Check an answer and return its receipt. ``key`` is the key in its URL, which only some steps accept.
 
         Raises:
-            NotAllowed: the token, key or signature was not made by us, or the answer is too old. The error does not
-                say which, because only a forger could use that.
+            NotAllowed: the token, key or signature is not valid, or the answer is too old. The error does not say
+            which,
+                because that would only help a forger.
         """
         if len(token) > TOKEN_CHARS_MAX or not token.isascii():
             raise _refused()
@@ -92,7 +93,7 @@ class Webhooks:
 
 
 def webhooks_here() -> Webhooks | None:
-    """Read WEFT_WEBHOOK_URL and WEFT_WEBHOOK_SECRET. None: neither is set.
+    """Read WEFT_WEBHOOK_URL and WEFT_WEBHOOK_SECRET. Returns None if neither is set.
 
     Raises:
         UsageError: only one of them is set, or one is invalid.
@@ -103,6 +104,6 @@ def webhooks_here() -> Webhooks | None:
 
 def _refused() -> NotAllowed:
     return NotAllowed(
-        "The webhook is not signed for this call, or too long ago.",
+        "The webhook has no valid signature for this call, or its signature is too old.",
         hint=f"Sign the body with the key that came with the request, at most {WINDOW_S} s before sending it.",
     )

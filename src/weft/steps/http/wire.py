@@ -1,4 +1,4 @@
-"""One exchange over the network: connect to a checked address, follow redirects, read no more than allowed."""
+"""Send a request over the network: connect to a checked address, follow redirects, and read a limited response."""
 
 from __future__ import annotations
 
@@ -184,18 +184,18 @@ def _failure(error: aiohttp.ClientError, what: str) -> HttpFailed | AddressRefus
         return refused
     match error:
         case aiohttp.InvalidURL():
-            return BadValue(f"{what}: the address cannot be called.")
+            return BadValue(f"{what}: the URL cannot be called.")
         case aiohttp.ClientConnectorCertificateError():
             return HttpFailed(f"{what}: the certificate is not valid for this host.", hint="Nothing was sent.")
         case aiohttp.ClientConnectorError():
             why = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
             return HttpUnavailable(f"{what} could not connect: {why}.")
         case aiohttp.ClientResponseError():
-            return HttpFailed(f"{what} was answered by something that is no HTTP: {_line(error.message)}.")
+            return HttpFailed(f"{what} got a response that is not HTTP: {_line(error.message)}.")
         case aiohttp.ClientPayloadError() if _is_garbled(error):
-            return HttpFailed(f"{what} was answered by something that is no HTTP: {_line(str(error))}.")
+            return HttpFailed(f"{what} got a response that is not HTTP: {_line(str(error))}.")
         case aiohttp.ClientPayloadError():
-            return HttpUnavailable(f"{what}: the answer broke off.", in_doubt=True)
+            return HttpUnavailable(f"{what}: the response is incomplete.", in_doubt=True)
         case _:
             return HttpUnavailable(f"{what}: the connection was lost ({type(error).__name__}).", in_doubt=True)
 
@@ -208,8 +208,8 @@ def _is_garbled(error: aiohttp.ClientPayloadError) -> bool:
 
 def _bad_address(base: URL | None, why: str) -> BadValue | HttpFailed:
     if base is not None:
-        return HttpFailed(f"{shown_url(str(base))} redirected to an address that {why}.")
-    return BadValue(f"The address {why}.", hint="Write https://host/path; credentials go into a header.")
+        return HttpFailed(f"{shown_url(str(base))} redirected to a URL that {why}.")
+    return BadValue(f"The URL {why}.", hint="Write https://host/path, and send credentials in a header.")
 
 
 def _too_big(request: HttpRequest, bytes_max: int) -> LimitExceeded:
