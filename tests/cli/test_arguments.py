@@ -81,7 +81,10 @@ def test_what_is_typed_goes_over_what_the_file_says(tmp_path: Path) -> None:
 
     def order(order_id: str, n: int) -> None: ...
 
-    assert read_arguments(["n=4"], str(source), reader_for_signature(Signature.of(order))) == {"order_id": "o-1", "n": 4}
+    assert read_arguments(["n=4"], str(source), reader_for_signature(Signature.of(order))) == {
+        "order_id": "o-1",
+        "n": 4,
+    }
 
 
 @pytest.mark.parametrize(

@@ -307,12 +307,12 @@ steps:
         (9, "steps.price.gives.total.type"): 'there is no type "numbr". Did you mean "number"?',
         (9, "steps.price.gives.order_id"): "order_id is both needed and given. Give it another name.",
         (10, "steps.price.when"): "the cel does not compile: the name contry is unknown",
-        (11, "steps.price.retry.attempts"): "must be a whole number from 1, not 0.",
-        (12, "steps.price.width"): "must be a whole number from 1, not 0.",
+        (11, "steps.price.retry.attempts"): "must be an integer of at least 1, not 0.",
+        (12, "steps.price.width"): "must be an integer of at least 1, not 0.",
         (
             13,
             "steps.two",
-        ): "a step has one way to perform it, not step and script. Use exactly one of step, http, script, goal, workflow, ask.",
+        ): "a step is performed in one way, not by step and script. Use exactly one of step, http, script, goal, workflow, ask.",
         (14, "steps.three.script.language"): '"lau" is not one of cel, jpath, lua, ale. Did you mean "lua"?',
         (14, "steps.three.attributes.x.role"): told[14, "steps.three.attributes.x.role"],
         (
@@ -323,7 +323,7 @@ steps:
         (
             16,
             "steps.five",
-        ): "five does not say how to perform it. Use exactly one of step, http, script, goal, workflow, ask.",
+        ): "five does not say how it is performed. Use exactly one of step, http, script, goal, workflow, ask.",
     }
     assert "5 parsecs" in told[7, "steps.price.needs.coupon.deadline"]
     assert 'Did you mean "required"?' in told[14, "steps.three.attributes.x.role"]
@@ -351,9 +351,9 @@ steps:
         ({"step": "a", "attributes": {"x": {"role": "output", "default": "1"}}}, "s.attributes.x.default", "does not apply"),
         ({"step": "a", "attributes": {"x": {"role": "optional", "default": "no json"}}}, "s.attributes.x.default", "JSON in a text"),
         ({"step": "a", "attributes": {"x": {"role": "required", "mapping": {"script": "$.a"}}}}, "s.attributes.x.mapping", "does not compile"),
-        ({"step": "a", "attributes": {}, "needs": {}}, "s.needs", "say the same thing"),
-        ({"step": "a", "when": "true", "predicate": "true"}, "s.predicate", "say the same thing"),
-        ({"step": "a", "retry": 3, "work_config": {}}, "s.retry", "say the same thing"),
+        ({"step": "a", "attributes": {}, "needs": {}}, "s.needs", "are names of the same field"),
+        ({"step": "a", "when": "true", "predicate": "true"}, "s.predicate", "are names of the same field"),
+        ({"step": "a", "retry": 3, "work_config": {}}, "s.retry", "are names of the same field"),
         ({"http": {"url": "https://a.example", "timeout": 50}, "timeout": "1s"}, "s.timeout", "next to the URL"),
         ({"type": "script", "http": "https://a.example"}, "s.type", "needs script"),
         ({"step": "a", "effect": "careful"}, "s.effect", "is not one of pure, idempotent, irreversible"),

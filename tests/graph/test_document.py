@@ -241,17 +241,17 @@ def test_the_source_stays_as_it_was_written() -> None:
         ),
         (nodes(a={"timeout": 0}), "nodes.a.timeout", "must be longer than 0, not 0."),
         (nodes(a={"pass": False}), "nodes.a.pass", "must be true, not false."),
-        (nodes(a={"retry": 0}), "nodes.a.retry", "must be a whole number from 1, not 0."),
-        (nodes(a={"retry": True}), "nodes.a.retry", "must be a whole number from 1, not true."),
+        (nodes(a={"retry": 0}), "nodes.a.retry", "must be an integer of at least 1, not 0."),
+        (nodes(a={"retry": True}), "nodes.a.retry", "must be an integer of at least 1, not true."),
         (
             nodes(a={"save": {"x": "${output}"}}),
             "nodes.a.save.x",
-            '"x" is not a place to write to. Write state.x or, inside a fan-out, branch.x.',
+            '"x" cannot be written to. Write state.x or, inside a fan-out, branch.x.',
         ),
         (
             nodes(a={"next": ["b", "c"]}, b={}, c={}),
             "nodes.a.next[1]",
-            "this is never tried: entry 0 before it always matches. To go to both at once, write one entry: to: [a, b].",
+            "this entry is never tried, because entry 0 before it always matches. To go to both at once, write one entry: to: [a, b].",
         ),
         (
             nodes(a={"next": [{"to": "b", "for_each": "input.xs"}]}, b={}),
@@ -267,7 +267,7 @@ def test_the_source_stays_as_it_was_written() -> None:
         (
             nodes(a={"repeat": {"while": None, "at_most": 3}}),
             "nodes.a.repeat.while",
-            "must be a condition, not empty. Leave while out to repeat at_most times.",
+            "must be a condition, not empty. Omit while to repeat at_most times.",
         ),
         (nodes(a={"on_failure": "route"}), "nodes.a.on_failure", "on_failure belongs to a workflow."),
         ({"nodes": {"a b": {"pass": True}}}, "nodes.a b", '"a b" cannot name a node. Use letters, digits, _ and -.'),
@@ -276,7 +276,7 @@ def test_the_source_stays_as_it_was_written() -> None:
         (
             nodes(a={"next": [{"to": []}]}),
             "nodes.a.next[0].to",
-            "leads nowhere. Name a node. A pass node can end a path.",
+            "names no node. Name a node. A pass node can end a path.",
         ),
         (
             nodes(a={"next": [{"to": ["b", "b"]}]}, b={}),
@@ -320,13 +320,13 @@ def test_the_source_stays_as_it_was_written() -> None:
         (
             nodes(a={"join": {"at_least": "101%"}}),
             "nodes.a.join.at_least",
-            'must be a number from 1, or a share like 90%, not "101%".',
+            'must be an integer of at least 1, or a percentage such as 90%, not "101%".',
         ),
         (nodes(a={"join": "all", "merge": {"how": "append"}}), "nodes.a.merge", "into is missing."),
         (
             nodes(a={"join": "all", "merge": {"how": "append", "into": "x"}}),
             "nodes.a.merge.into",
-            '"x" is not a place to write to. Write state.x.',
+            '"x" cannot be written to. Write state.x.',
         ),
         (
             nodes(a={"join": "all", "merge": {"how": "append", "into": "state.x", "from": "input.x"}}),
@@ -347,11 +347,11 @@ def test_the_source_stays_as_it_was_written() -> None:
         ),
         ({"nodes": {}}, "nodes", "a graph needs at least one node."),
         ({"nodes": {"a": None}}, "nodes.a", "must be a mapping, not empty."),
-        ({"nodes": {"a": {}}}, "nodes.a", "a does nothing. Write step: …, or pass: true."),
+        ({"nodes": {"a": {}}}, "nodes.a", "a has no work. Write step: …, or pass: true."),
         (
             {"nodes": {"a": {"step": "s", "wait": "5m"}}},
             "nodes.a",
-            "a node does one thing, not step and wait.",
+            "a node has only one kind of work, not step and wait.",
         ),
         ({"nodes": [{"step": "s"}]}, "nodes[0]", "a node in a list needs an id."),
         ({"nodes": [{"id": "a", "step": "s"}, {"id": "a", "step": "s"}]}, "nodes.a", 'two nodes are called "a".'),

@@ -383,7 +383,7 @@ def test_a_validator_that_raises_refuses_with_its_own_words() -> None:
             if self.n < 0:
                 raise ValueError("n is negative.")
 
-    with pytest.raises(BadValue, match="does not fit: n is negative"):
+    with pytest.raises(BadValue, match="is not valid: n is negative"):
         Codec.of(Positive).decode(b'{"n":-1}')
 
 

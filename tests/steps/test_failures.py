@@ -213,7 +213,7 @@ def test_nobody_is_told_to_declare_what_cannot_be_made_again(error: BaseExceptio
     hint = rebuild(recorded(error)).hint  # type: ignore[attr-defined]  # it is a StepFailed
 
     assert "raises=" not in hint
-    assert f"{type(error).__name__} catch weft.StepFailed" in hint
+    assert f"A workflow cannot catch {type(error).__name__} from a step: catch weft.StepFailed" in hint
 
 
 def test_a_single_attempt_is_not_counted() -> None:
@@ -241,7 +241,10 @@ def test_an_error_of_wefts_own_tells_its_message() -> None:
     ("cls", "text"),
     [
         (StepTimedOut, "charge timed out (after 30s)."),
-        (OutcomeUnknown, "charge ended without a result (after 30s). It may have been performed, so it is not repeated."),
+        (
+            OutcomeUnknown,
+            "charge ended without a result (after 30s). It may have been performed, so it is not repeated.",
+        ),
         (WorkerLost, "charge was given up, because its workers died each time (after 30s)."),
     ],
 )

@@ -129,7 +129,7 @@ def test_a_fake_must_fit_the_type_of_the_step() -> None:
     world.fake(pack, 7)
     with pytest.raises(weft.RunFailed, match="the fake of pack returned"):
         world.run(order("o-1"))
-    with pytest.raises(weft.UsageError, match="nothing to answer"):
+    with pytest.raises(weft.UsageError, match="has no results"):
         world.fake(pack)
     with pytest.raises(weft.UsageError, match="is not a step"):
         world.fake(order, 1)

@@ -4,5 +4,5 @@ source.DocumentSource    a document with its file; turns problems into findings 
 text.read_text           YAML or JSON to data, with the line of every value
 fields.Fields            one mapping of a document, read field by field
 spellings, schemas, scripts, policies, questions    parts that both kinds of documents have
-editor                   pieces of the JSON Schemas that editors use
+editor_schemas           parts of the JSON Schemas that editors use
 """

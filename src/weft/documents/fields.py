@@ -1,4 +1,4 @@
-"""Read typed values from a raw document. Values that do not fit are reported and replaced by a default."""
+"""Read typed values from a raw document. Values of the wrong type are reported and replaced by a default."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from weft.errors import BadDuration
 
 T = TypeVar("T")
 U = TypeVar("U")
-WHOLE_MAX = 1_000_000_000
+INTEGER_MAX = 1_000_000_000
 NAME = re.compile(r"[\w-]{1,200}")
 _WORD = re.compile(r"[^\W\d]\w{0,99}")
 
 
 class Fields:
-    """One mapping of a document. Reports unknown fields when it is made."""
+    """One mapping of a document. It reports unknown fields when it is created."""
 
     def __init__(self, raw: Any, at: At, problems: Problems, known: Iterable[str]) -> None:
         self.at = at
@@ -38,14 +38,16 @@ class Fields:
         return (*self.at, key)
 
     def spelling(self, *keys: str) -> str:
-        """Return which of these names of one field is used: the first if none is. Reports two of them."""
+        """Return which of several names for one field is used, or the first if none is. Two names are reported."""
         given = [key for key in keys if key in self.raw]
         if len(given) > 1:
-            self.problems.add("two_spellings", self.place(given[1]), f"{given[0]} and {given[1]} say the same thing.")
+            self.problems.add(
+                "two_spellings", self.place(given[1]), f"{given[0]} and {given[1]} are names of the same field."
+            )
         return given[0] if given else keys[0]
 
     def wrong(self, key: str, wanted: str, suggestion: str = "", *, code: str = "wrong_type") -> None:
-        """Report a value that is not what it must be."""
+        """Report a value that is not what it must be. ``wanted`` says what it must be."""
         self.problems.add(code, self.place(key), f"must be {wanted}, not {describe(self.raw[key])}.", suggestion)
 
     def needed(self, key: str) -> None:
@@ -53,7 +55,7 @@ class Fields:
         self.problems.add("missing_field", self.at, f"{key} is missing.")
 
     def text(self, key: str) -> str:
-        """Return a text that is not empty; an empty one if the field is absent or wrong."""
+        """Return a text that is not empty, or "" if the field is absent or wrong."""
         value = self.raw.get(key)
         if key in self.raw and (not isinstance(value, str) or not value):
             self.wrong(key, "text")
@@ -76,13 +78,13 @@ class Fields:
             return default
         return value
 
-    def whole(self, key: str, *, least: int = 1) -> int | None:
-        """Return a whole number; None if the field is absent or wrong."""
+    def integer(self, key: str, *, least: int = 1) -> int | None:
+        """Return an integer; None if the field is absent or wrong."""
         if key not in self.raw:
             return None
         value = self.raw[key]
-        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= WHOLE_MAX:
-            self.wrong(key, f"a whole number from {least}")
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= INTEGER_MAX:
+            self.wrong(key, f"an integer of at least {least}")
             return None
         return value
 
@@ -112,7 +114,7 @@ class Fields:
         return default
 
     def name(self, key: str) -> str:
-        """Return a name that expressions can use; an empty text if the field is absent or wrong."""
+        """Return a name that expressions can use, or "" if the field is absent or wrong."""
         word = self.text(key)
         if word and not _WORD.fullmatch(word):
             self.wrong(key, "a name: letters, digits and _")
@@ -121,7 +123,7 @@ class Fields:
 
 
 def describe(value: Any) -> str:
-    """Say what a value is, for a message."""
+    """Describe a value for a message."""
     match value:
         case None:
             return "empty"

@@ -1,4 +1,4 @@
-"""Retry policies, as graph and step documents write them."""
+"""Read retry policies from graph and step documents."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ATTEMPTS_MAX = 10_000
 
 
 def read_retry(holder: Fields) -> RetryRule:
-    """Read ``retry: 5`` or a mapping. Fields that are absent leave the step's own policy."""
+    """Read ``retry``: a number of attempts, or a mapping. The step's own policy applies to absent fields."""
     raw = holder.raw.get("retry")
     if "retry" not in holder:
         return RetryRule()
@@ -20,7 +20,7 @@ def read_retry(holder: Fields) -> RetryRule:
     retry = Fields(raw, holder.place("retry"), holder.problems, RETRY)
     delay_ms: int | None = None
     if retry.spelling("delay", "backoff_ms") == "backoff_ms":
-        delay_ms = retry.whole("backoff_ms", least=0)
+        delay_ms = retry.integer("backoff_ms", least=0)
     elif "delay" in retry:
         delay_ms = retry.duration("delay")
     return RetryRule(
@@ -32,7 +32,7 @@ def read_retry(holder: Fields) -> RetryRule:
 
 
 def _attempts(fields: Fields, key: str) -> int | None:
-    attempts = fields.whole(key)
+    attempts = fields.integer(key)
     if attempts is not None and attempts > ATTEMPTS_MAX:
         fields.wrong(key, f"at most {ATTEMPTS_MAX:,}")
         return None

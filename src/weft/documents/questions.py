@@ -1,4 +1,4 @@
-"""Questions for people, as graph and step documents write them: who is asked, how many must agree, and until when."""
+"""Read questions from graph and step documents: who is asked, how many must approve, and until when."""
 
 from __future__ import annotations
 
@@ -43,17 +43,17 @@ def read_question(ask: Fields, default_title: str) -> QuestionFields:
 
 
 def _quorum(ask: Fields) -> str | int:
-    """Read how many have to approve: not more than the people asked. The size of a group is not known here."""
+    """Read how many people must approve. More than the people asked is an error, unless a group is asked."""
     if not isinstance(ask.raw.get("quorum"), int):
         return ask.choice("quorum", {"any": "any", "all": "all"}, "any")
-    most, people = ask.whole("quorum") or 1, ask.texts("of")
-    if people and most > len(people) and not any(is_group(who) for who in people):
+    quorum, people = ask.integer("quorum") or 1, ask.texts("of")
+    if people and quorum > len(people) and not any(is_group(who) for who in people):
         ask.wrong("quorum", f"at most {len(people)}, the number of people asked")
-    return most
+    return quorum
 
 
 def _on_timeout(ask: Fields) -> tuple[Any, list[str]]:
-    """Read what happens after the timeout, and whom to ask then."""
+    """Read what happens after the timeout, and who is asked next."""
     raw = ask.raw.get("on_timeout")
     if isinstance(raw, dict):
         escalation = Fields(raw, ask.place("on_timeout"), ask.problems, ("escalate",))

@@ -1,4 +1,4 @@
-"""Schemas, as documents write them: words like ``string`` and ``string[]``, or JSON Schema."""
+"""Read schemas from documents: words such as ``string`` and ``string[]``, or JSON Schema."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def _checked(schema: dict[str, Any], at: At, problems: Problems) -> dict[str, An
 
 
 def misfits(schema: dict[str, Any], value: Any) -> list[str]:
-    """Return what is wrong with a value by a schema: at most a few sentences."""
-    import jsonschema_rs  # noqa: PLC0415  # heavy, and only registered types need it
+    """Return the first few errors of a value under a schema, as sentences."""
+    import jsonschema_rs  # noqa: PLC0415  # slow to import, and only registered types need it
 
     found = []
     for error in islice(jsonschema_rs.validator_for(schema).iter_errors(value), MISFITS_MAX):

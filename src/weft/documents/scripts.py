@@ -1,4 +1,4 @@
-"""Scripts, as graph and step documents write them: ``{lua: …}``, or ``{language, script}``."""
+"""Read scripts from graph and step documents: ``{lua: …}``, or ``{language, script}``."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from weft.documents.fields import Fields
 
 L = TypeVar("L", bound=str)
 LONG = ("language", "lang", "script", "source")
-"""The fields of the long spelling: two names for the language, two for the text."""
+"""The fields of the long form: two names for the language, and two for the script."""
 
 
 def read_script(holder: Fields, key: str, languages: Mapping[str, L]) -> tuple[L, str] | None:
-    """Read the language and the text of a script. Returns None if one of them is missing, which is reported."""
+    """Read the language and the source of a script. If one is missing, this is reported, and None is returned."""
     fields = Fields(holder.raw[key], holder.place(key), holder.problems, (*languages, *LONG))
     named = [word for word in languages if word in fields]
     if len(named) == 1 and len(fields.raw) == 1:

@@ -1,4 +1,4 @@
-"""A document and its origin: a file, a text or a dict. Turns problems into findings with a path and a line."""
+"""A document and its source: a file, a text or a dict. Problems become findings with a path and a line."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ from weft.errors import BadValue, LimitExceeded, NotFound, WeftError
 
 
 class DocumentKind(msgspec.Struct, frozen=True):
-    """What graph documents and step documents differ in."""
+    """The differences between graph documents and step documents."""
 
     area: str
-    """The first part of the codes of its findings."""
+    """The first part of the codes of findings."""
     format: str
-    """The value of its field ``weft``."""
+    """The value of the field ``weft``."""
     error: type[WeftError]
     items: str
-    """The field with its nodes or steps: a mapping by id, or a list."""
+    """The field with the nodes or steps: a mapping by id, or a list."""
     noun: str
-    """What one of these items is called."""
+    """The word for one of these items."""
     ids: tuple[str, ...]
-    """Fields that may hold the id of a listed item."""
+    """The fields that may contain the id of a listed item."""
     repeated: str
     """The code for two items with the same id."""
 
     def refusal(self, findings: Sequence[Finding], *, name: str) -> WeftError:
-        """Make the error for a refused document of this kind."""
+        """Return the error for an invalid document of this kind."""
         return document_error(findings, name=name, error=self.error)
 
-    def problems(self) -> Problems:
+    def new_problems(self) -> Problems:
+        """Return an empty list of problems for a document of this kind."""
         return Problems(self.area)
 
 
 class DocumentSource:
-    """A document, its file, and the places of its values."""
+    """A document, its file, and the lines of its values."""
 
     def __init__(self, kind: DocumentKind, text: Text, file: str = "") -> None:
         self.kind = kind
@@ -62,7 +63,7 @@ class DocumentSource:
         )
 
     def refusal(self, findings: Sequence[Finding], *, name: str = "") -> WeftError:
-        """Make the error for this document."""
+        """Return the error for this document."""
         return self.kind.refusal(findings, name=self.file or name or "the document")
 
     def _path(self, at: At) -> str:
@@ -86,7 +87,7 @@ def read_file(path: Path, kind: DocumentKind) -> DocumentSource:
 
     Raises:
         NotFound: the file cannot be read.
-        WeftError: the error of this kind, if the file holds no document.
+        WeftError: the error of this kind of document, if the file is not a valid document.
     """
     try:
         raw = path.read_bytes()[: BYTES_MAX * 4 + 1]
@@ -96,10 +97,10 @@ def read_file(path: Path, kind: DocumentKind) -> DocumentSource:
 
 
 def read_source(text: str | bytes, file: str, kind: DocumentKind) -> DocumentSource:
-    """Read a document from text. Findings call it ``file``.
+    """Read a document from text. ``file`` is its name in findings.
 
     Raises:
-        WeftError: the error of this kind, if the text is no document.
+        WeftError: the error of this kind of document, if the text is not a valid document.
     """
     try:
         return DocumentSource(kind, read_text(text if isinstance(text, str) else text.decode("utf-8-sig")), file)
@@ -113,15 +114,15 @@ def read_source(text: str | bytes, file: str, kind: DocumentKind) -> DocumentSou
 def read_dict(
     data: Mapping[str, Any], kind: DocumentKind, encode: Callable[..., bytes] = values.encode_trusted
 ) -> DocumentSource:
-    """Read a document from a dict. Takes a copy as JSON data, so that later changes to the dict have no effect.
+    """Read a document from a dict. The data is copied, so that later changes to the dict have no effect.
 
-    ``encode`` decides what is JSON; ``values.encode`` also refuses what looks like a reference to a secret.
+    ``encode`` decides what is JSON; ``values.encode`` also refuses values that look like references to secrets.
 
     Raises:
-        WeftError: the error of this kind, if the dict is not JSON.
+        WeftError: the error of this kind of document, if the dict is not JSON.
     """
     try:
-        copied = values.decode(encode(dict(data), what="the document holds"))
+        copied = values.decode(encode(dict(data), what="the document contains"))
     except (BadValue, LimitExceeded) as error:
         code = f"{kind.area}.too_deep" if isinstance(error, LimitExceeded) else f"{kind.area}.not_json"
         finding = Finding(code, error.message, str(error.context.get("path", "")), suggestion=error.hint)
@@ -130,20 +131,20 @@ def read_dict(
 
 
 def check_format(document: Fields, kind: DocumentKind) -> None:
-    """Report a document that says it is in another format."""
+    """Report a document whose field ``weft`` names another format."""
     if document.raw.get("weft", kind.format) != kind.format:
         document.wrong("weft", kind.format, code="unknown_format")
 
 
 def listed_items(items: Sequence[Any], problems: Problems, kind: DocumentKind) -> Iterator[tuple[str, Any, At]]:
-    """Yield the items of a list with their ids and places. Reports items without an id and repeated ids."""
+    """Yield the items of a list with their ids and locations. Missing and repeated ids are reported."""
     seen: set[str] = set()
     for index, item in enumerate(items):
         at: At = (kind.items, index)
         given = [key for key in kind.ids if isinstance(item, dict) and key in item]
         name = item[given[0]] if given else None
         if len(given) > 1:
-            problems.add("two_spellings", (*at, given[1]), f"{given[0]} and {given[1]} say the same thing.")
+            problems.add("two_spellings", (*at, given[1]), f"{given[0]} and {given[1]} are names of the same field.")
         if not isinstance(name, str) or not name:
             problems.add("missing_field", at, f"a {kind.noun} in a list needs an id.")
         elif name in seen:
@@ -154,6 +155,6 @@ def listed_items(items: Sequence[Any], problems: Problems, kind: DocumentKind) -
 
 
 def item_id(item: Any, kind: DocumentKind) -> str:
-    """Return the id of a listed item, or an empty text."""
-    found = (item.get(key) for key in kind.ids) if isinstance(item, dict) else ()
-    return next((text for text in found if isinstance(text, str) and text), "")
+    """Return the id of a listed item; empty if it has none."""
+    ids = (item.get(key) for key in kind.ids) if isinstance(item, dict) else ()
+    return next((text for text in ids if isinstance(text, str) and text), "")

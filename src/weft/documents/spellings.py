@@ -1,6 +1,6 @@
 """Rewrite conditions and mappings from the older document formats into Weft's own spelling. Pure.
 
-Malformed input is returned unchanged: the compiler of conditions reports what is wrong with it.
+Malformed input is returned unchanged, and the compiler of conditions reports the error.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def inline_blobs(condition: Any, resolve: Callable[[str], Any]) -> Any:
 
 
 def blob_exists(reference: str, resolve: Callable[[str], Any]) -> bool:
-    """Return whether a blob is in the store. True if the store does not answer: the node reads it when it runs."""
+    """Return whether a blob is in the store. Returns True if the store fails, because the node reads the blob later."""
     try:
         return resolve(reference) is not None
     except Exception:  # noqa: BLE001  # whatever a store raises
@@ -93,5 +93,5 @@ def _fetched(reference: str, resolve: Callable[[str], Any], *, as_json: bool) ->
 
 
 def fold_mapping(raw: Any) -> Any:
-    """Return a value of ``input_mapping`` or ``output_mapping`` as a template: there, a text is an expression."""
+    """Return a value of ``input_mapping`` or ``output_mapping`` as a template. In them, a text is an expression."""
     return f"${{{raw}}}" if isinstance(raw, str) else raw

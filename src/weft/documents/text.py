@@ -32,7 +32,7 @@ Marks = tuple[int, "dict[str, Marks] | list[Marks] | None"]
 
 
 class UnreadableText(Exception):
-    """The text is not a document. ``line`` is 0 if no particular line is wrong."""
+    """Raised for a text that is not a document. ``line`` is 0 if no particular line is wrong."""
 
     def __init__(self, code: str, message: str, *, line: int = 0) -> None:
         super().__init__(message)
@@ -42,14 +42,14 @@ class UnreadableText(Exception):
 
 
 class Text:
-    """A document: its data, and the line of every place. A document from a dict has no lines."""
+    """The data of a document, and the line of every value. A document from a dict has no lines."""
 
     def __init__(self, data: Any, marks: Marks | None) -> None:
         self.data = data
         self._marks = marks
 
     def line(self, at: At) -> int:
-        """Return the line of a place, or of the nearest value around it."""
+        """Return the line of a location, or of the innermost value that contains it."""
         if self._marks is None:
             return 0
         line, parts = self._marks
@@ -72,7 +72,7 @@ def read_text(text: str) -> Text:
         UnreadableText: it is neither YAML nor JSON, or too big or too deep to be a document.
     """
     if len(text) > BYTES_MAX:
-        raise UnreadableText("too_big", f"{len(text):,} characters; a document has at most {BYTES_MAX:,}.")
+        raise UnreadableText("too_big", f"the document has {len(text):,} characters; the limit is {BYTES_MAX:,}.")
     if text.lstrip()[:1] == "{":
         bare = _COMMENT.sub(lambda found: found[1] or "", text) if "//" in text else text
         data = _json(bare)
@@ -91,7 +91,7 @@ class _DuplicateKey(Exception):
 
 
 def _json(text: str) -> Any:
-    """Parse JSON. Returns None on errors: the YAML parser has better messages."""
+    """Parse JSON. Returns None on errors, because the YAML parser has better messages."""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_int=_integer)
     except (ValueError, RecursionError, _DuplicateKey):
@@ -141,7 +141,7 @@ class _Composer:
         self._next()  # the end of the document
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
-            raise UnreadableText("yaml", "a file holds one document.", line=_line(after))
+            raise UnreadableText("yaml", "a file can contain only one document.", line=_line(after))
         return built
 
     def _value(self, event: Any, depth: int) -> tuple[Any, Marks]:
@@ -158,7 +158,7 @@ class _Composer:
             text = event.value
             built: tuple[Any, Marks] = (_scalar(text) if event.implicit[0] else text, (_line(event), None))
         elif depth >= DEPTH_MAX:
-            raise UnreadableText("too_deep", f"nested deeper than {DEPTH_MAX} levels.", line=_line(event))
+            raise UnreadableText("too_deep", f"the document has more than {DEPTH_MAX} levels.", line=_line(event))
         elif kind is yaml.SequenceStartEvent:
             built = self._list(event, depth + 1)
         else:
@@ -196,13 +196,13 @@ class _Composer:
             if key in fields:
                 raise UnreadableText("duplicate_key", f'the key "{key}" is used twice.', line=_line(name))
             fields[key], (line, parts) = self._value(self._next(), depth)
-            # A block begins on the line after its key, but people look for the key.
+            # A block begins on the line after its key, but the line of the key is easier to find.
             marks[key] = (_line(name) if parts is not None else line, parts)
         return fields, (_line(event), marks)
 
 
 def _too_big(event: Any) -> UnreadableText:
-    return UnreadableText("too_big", f"more than {VALUES_MAX:,} values.", line=_line(event))
+    return UnreadableText("too_big", f"the document has more than {VALUES_MAX:,} values.", line=_line(event))
 
 
 def _line(event: Any) -> int:
@@ -225,7 +225,7 @@ def _scalar(text: str) -> Any:
 
 def _tagged(event: Any, text: str) -> UnreadableText:
     line = _line(event)
-    return _bang(text, line) or UnreadableText("yaml", f"{event.tag} is a tag, and documents have none.", line=line)
+    return _bang(text, line) or UnreadableText("yaml", f"the tag {event.tag} is not allowed.", line=line)
 
 
 def _bang(text: str, line: int) -> UnreadableText | None:

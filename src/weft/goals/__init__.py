@@ -1,6 +1,6 @@
 """Step documents: YAML, JSON or a dict, in either spelling, become step definitions of the catalogue.
 
-load_steps("steps.yaml", languages)   a file, or a dict of the same shape -> LoadedSteps: steps and their places
+load_steps("steps.yaml", languages)   a file, or a dict of the same shape -> LoadedSteps: steps and their locations
 admit(catalogue, loaded, languages)   the events that add all of them
 document_schema()                     JSON Schema of the document, for editors
 """

@@ -1,4 +1,4 @@
-"""Admit the steps of a document to a catalogue: all or none, with all findings if one is refused. Pure."""
+"""Add the steps of a document to a catalogue: either all of them, or none with all findings. Pure."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def admit(
     """Return the events that add the steps of a document, in its order. Does not change the catalogue.
 
     Raises:
-        BadStep: types conflict or steps form a cycle; has all findings, with their places in the document.
+        BadStep: types conflict, or steps form a cycle; it has all findings, with their locations in the document.
         NameTaken: a step with this id is registered with another definition.
         UnknownStep: a step to update does not exist.
     """
@@ -42,12 +42,12 @@ def admit(
         events = _admitted(trial, loaded, languages, decide)
         if not trial.has_cycle():
             return events
-    # Something is wrong. Only now search for the steps that close cycles, because that is slow.
+    # There is a problem. Only now search for the steps that close cycles, because the search is slow.
     return _admitted(Catalogue(known), loaded, languages, decide)
 
 
 class _WithoutCycleCheck(Catalogue):
-    """A catalogue that does not search for cycles with every step: ``admit`` searches once, at the end."""
+    """A catalogue that does not search for cycles for every step. ``admit`` searches once, at the end."""
 
     def _cycle(self, step: StepDef) -> list[str]:
         return []
@@ -55,17 +55,17 @@ class _WithoutCycleCheck(Catalogue):
 
 def _admitted(trial: Catalogue, loaded: LoadedSteps, languages: Languages, decide: Decide) -> list[AnyCatalogueEvent]:
     events: list[AnyCatalogueEvent] = []
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for step in loaded.steps:
         try:
             decided = decide(trial, step, languages)
         except BadStep as error:
-            told: Any = error.context.get("findings") or [Finding(error.code, error.message, suggestion=error.hint)]
-            found += [loaded.finding(step.id, each) for each in told]
+            reported: Any = error.context.get("findings") or [Finding(error.code, error.message, suggestion=error.hint)]
+            findings += [loaded.finding(step.id, finding) for finding in reported]
             continue
         for event in decided:
             trial.evolve(event)
         events += decided
-    if found:
-        raise STEP_DOCUMENT.refusal(found, name=loaded.name)
+    if findings:
+        raise STEP_DOCUMENT.refusal(findings, name=loaded.name)
     return events

@@ -1,4 +1,4 @@
-"""What a step needs and gives: ``needs`` and ``gives``, or ``attributes`` with roles in the older format."""
+"""Read the inputs and outputs of a step: ``needs`` and ``gives``, or ``attributes`` with roles in the older format."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _SETTINGS = frozenset(key for block in _BLOCKS.values() for key in block)
 
 
 class FactFields:
-    """The needs and gives of one step, and their places in the document."""
+    """The needs and gives of one step, and their locations in the document."""
 
     def __init__(self, step: Fields) -> None:
         self.step = step
         self.needs: dict[str, Need] = {}
         self.gives: dict[str, Give] = {}
         self.places: dict[str, At] = {}
-        """The place in the document of what the catalogue calls ``needs.x`` or ``gives.x``."""
+        """The locations in the document of ``needs.x`` and ``gives.x``, as the catalogue names them."""
 
     def read(self) -> None:
         """Read the needs and gives, in either spelling."""
@@ -195,12 +195,12 @@ def _type(fields: Fields, own: tuple[str, ...]) -> Type:
     if raw is not None and not isinstance(raw, str | dict):
         fields.wrong("type", f"a type or JSON Schema, not {describe(raw)}")
         return None
-    said = {key: value for key, value in fields.raw.items() if key in _SCHEMA and key not in own}
-    if not said.keys() - {"description", "title", "examples"}:
+    keywords = {key: value for key, value in fields.raw.items() if key in _SCHEMA and key not in own}
+    if not keywords.keys() - {"description", "title", "examples"}:
         return raw
     if isinstance(raw, dict):
         fields.problems.add(
-            "two_spellings", fields.at, "type is a JSON Schema, but there are keywords of another next to it."
+            "two_spellings", fields.at, "type is a JSON Schema, but there are also keywords of JSON Schema next to it."
         )
         return raw
-    return said if raw is None else {"type": raw, **said}
+    return keywords if raw is None else {"type": raw, **keywords}

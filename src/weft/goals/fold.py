@@ -1,6 +1,6 @@
 """Fold a raw step document, in either spelling, into step definitions.
 
-The source is not changed. Whatever is wrong is reported and left out, so that all problems are reported at once.
+The source is not changed. Invalid parts are reported and omitted, so that all problems are reported at once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ STEP = (
 
 
 class Folded(msgspec.Struct, frozen=True):
-    """A step definition and its place in the document."""
+    """A step definition and its location in the document."""
 
     definition: StepDef
     at: At
@@ -76,7 +76,7 @@ def _bodies(raw: Any, problems: Problems) -> Iterator[tuple[str, Any, At]]:
     elif isinstance(steps, list) and len(steps) <= STEPS_MAX:
         yield from listed_items(steps, problems, STEP_DOCUMENT)
     elif isinstance(steps, dict | list):
-        problems.add("too_big", ("steps",), f"{len(steps):,} steps; a document has at most {STEPS_MAX:,}.")
+        problems.add("too_big", ("steps",), f"the document has {len(steps):,} steps; the limit is {STEPS_MAX:,}.")
     else:
         document.wrong("steps", "a mapping of ids to steps, or a list")
 
@@ -118,12 +118,12 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
 
 
 def _word(definition: StepDef) -> str:
-    """Return what the catalogue calls the way of a step."""
+    """Return the catalogue's name for how the step is performed."""
     return type(definition.way).__name__.removesuffix("Way").lower()
 
 
 def _place(path: str, at: At, places: dict[str, At]) -> At:
-    """Translate a path of the catalogue into a place in the document, by its longest known prefix."""
+    """Translate a path of the catalogue into a location in the document, by its longest known prefix."""
     known = path
     while known:
         if known in places:
@@ -149,7 +149,7 @@ def _check_places(way: HttpWay, needs: dict[str, Need], at: At, problems: Proble
 
 
 def _check_compensate(way: HttpWay, known: AbstractSet[str], at: At, problems: Problems) -> None:
-    """Check the placeholders of the URL for undo: needs, or what the call returned."""
+    """Check that every placeholder of the URL for undo is a need or an output."""
     try:
         names = url_names(way.compensate) if way.compensate else []
     except BadValue:  # reported where the URL is read

@@ -1,4 +1,4 @@
-"""Load steps: read a file, a text or a dict into step definitions, or report everything that is wrong with it."""
+"""Load steps: read a file, a text or a dict into step definitions, or report all of its problems."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from weft.goals.policies import NoSteps, Steps
 
 
 class LoadedSteps(msgspec.Struct, frozen=True):
-    """The steps of a document, in its order, and the place of each one."""
+    """The steps of a document, in its order, and the location of each one."""
 
     steps: list[StepDef]
     name: str
     places: dict[str, tuple[str, int]] = {}
-    """Path and line of each step, for findings that come later."""
+    """The path and line of each step, for later findings of the catalogue."""
 
     def finding(self, step: str, found: Finding) -> Finding:
-        """Add the path and line of a step to what the catalogue found."""
+        """Add the path and line of a step to a finding of the catalogue."""
         path, line = self.places.get(step, ("", 0))
         whole = f"{path}.{found.path}" if path and found.path else path or found.path
         file = self.name if line else ""
@@ -37,7 +37,7 @@ def load_steps(source: str | Path | Mapping[str, Any], languages: Languages, ste
     """Load the steps in a file, or in a dict of the same shape. ``steps`` describes the registered steps.
 
     Raises:
-        BadStep: with all findings in ``context["findings"]``.
+        BadStep: the document is not valid; ``context["findings"]`` lists all problems.
         NotFound: there is no such file.
     """
     document = (
@@ -49,23 +49,23 @@ def load_steps(source: str | Path | Mapping[str, Any], languages: Languages, ste
 
 
 def parse_steps(text: str | bytes, languages: Languages, *, file: str = "", steps: Steps | None = None) -> LoadedSteps:
-    """Load the steps in a text. Findings call it ``file``.
+    """Load the steps in a text. ``file`` is its name in findings.
 
     Raises:
-        BadStep: with all findings in ``context["findings"]``.
+        BadStep: the document is not valid; ``context["findings"]`` lists all problems.
     """
     return _load(read_source(text, file, STEP_DOCUMENT), languages, steps or NoSteps())
 
 
 def _load(source: DocumentSource, languages: Languages, steps: Steps) -> LoadedSteps:
-    problems = STEP_DOCUMENT.problems()
+    problems = STEP_DOCUMENT.new_problems()
     folded = fold_document(source.data, steps, languages, problems)
     if problems.entries:
         raise source.refusal([source.finding(problem) for problem in problems.entries])
-    places = {one.definition.id: _position(source, one.at) for one in folded}
-    return LoadedSteps([one.definition for one in folded], source.file or "the document", places)
+    places = {step.definition.id: _position(source, step.at) for step in folded}
+    return LoadedSteps([step.definition for step in folded], source.file or "the document", places)
 
 
 def _position(source: DocumentSource, at: At) -> tuple[str, int]:
-    shown = source.finding(Problem("", at, ""))
-    return shown.path, shown.line
+    finding = source.finding(Problem("", at, ""))
+    return finding.path, finding.line

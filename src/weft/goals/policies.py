@@ -9,7 +9,7 @@ import msgspec
 
 from weft.core.events import DEFAULT_POLICY, Effect, Policy, UndoPlan
 from weft.core.goal.definitions import COMPENSATE, AskWay, Cache, GoalWay, HttpWay, StepWay, Way, WorkflowWay
-from weft.documents.fields import WHOLE_MAX, Fields
+from weft.documents.fields import INTEGER_MAX, Fields
 from weft.documents.policies import BACKOFFS, read_retry
 from weft.goals.values import read_ms
 
@@ -45,7 +45,7 @@ class NoSteps:
 
 
 class Policies:
-    """Reads the policies of one step. What the document leaves out comes from the registered step."""
+    """Reads the policies of one step. Policies that the document omits come from the registered step."""
 
     def __init__(self, step: Fields, way: Way | None, steps: Steps) -> None:
         self.step = step
@@ -81,13 +81,13 @@ class Policies:
 
     def _retry(self) -> dict[str, Any]:
         retry = read_retry(self.step)
-        said = {
+        fields = {
             "attempts_max": retry.attempts,
             "backoff": retry.backoff,
             "delay_ms": retry.delay_ms,
             "delay_ms_max": retry.delay_ms_max,
         }
-        return {name: value for name, value in said.items() if value is not None}
+        return {name: value for name, value in fields.items() if value is not None}
 
     def _configured(self) -> dict[str, Any]:
         config = self.config
@@ -95,8 +95,8 @@ class Policies:
         changes: dict[str, Any] = {}
         retries = config.raw.get("max_retries")
         if retries == -1 and not isinstance(retries, bool):
-            changes["attempts_max"] = WHOLE_MAX
-        elif config.whole("max_retries", least=0):
+            changes["attempts_max"] = INTEGER_MAX
+        elif config.integer("max_retries", least=0):
             changes["attempts_max"] = config.raw["max_retries"] + 1
         delay, most = config.spelling("init_backoff", "backoff_ms"), config.spelling("max_backoff", "max_backoff_ms")
         for name, key in (("delay_ms", delay), ("delay_ms_max", most)):
@@ -108,8 +108,8 @@ class Policies:
     def width(self) -> int:
         """Read how many work items run at once. 0 means one."""
         if self.config is not None:
-            return self.config.whole("parallelism", least=0) or 1
-        return self.step.whole("width") or 1
+            return self.config.integer("parallelism", least=0) or 1
+        return self.step.integer("width") or 1
 
     def cache(self) -> Cache | None:
         """Read how long a result is reused for equal inputs: ``true``, or a duration."""
@@ -126,8 +126,8 @@ class Policies:
     def undo(self, step_id: str, names: Sequence[str], policy: Policy) -> UndoPlan | None:
         """Read how the step is undone: ``undo`` names a step, ``compensate`` a URL.
 
-        Without ``takes``, the undo step gets those of ``names`` and ``result`` that it has as parameters. A request is
-        retried as the step is.
+        Without ``takes``, the undo step gets the ``names`` and the ``result`` that are among its parameters. The
+        request to a ``compensate`` URL is retried like the step.
         """
         step = self.step
         raw = step.raw.get("undo")
@@ -142,8 +142,8 @@ class Policies:
                     "bad_way", step.place("http"), f"compensate gets the result as an argument named {RESULT}.", hint
                 )
             attempts = policy.attempts_max if policy.effect != "irreversible" else DEFAULT_POLICY.attempts_max
-            tried = msgspec.structs.replace(policy, effect="idempotent", attempts_max=attempts)
-            return UndoPlan(f"{step_id}{COMPENSATE}", [*names, RESULT], tried)
+            undo_policy = msgspec.structs.replace(policy, effect="idempotent", attempts_max=attempts)
+            return UndoPlan(f"{step_id}{COMPENSATE}", [*names, RESULT], undo_policy)
         if raw is None:
             return self.steps.step_undo(self.way.step) if isinstance(self.way, StepWay) else None
         undo = Fields({"step": raw} if isinstance(raw, str) else raw, step.place("undo"), step.problems, UNDO)

@@ -1,14 +1,14 @@
-"""JSON Schema of step documents, for completion and checks in editors.
+"""The JSON Schema of step documents, for completion and checks in editors.
 
-Made from the tables of the loader, so that the two agree. It knows both spellings. It does not know what only the
-catalogue can check: scripts, conflicts of types, cycles.
+It is generated from the tables of the loader, so that both agree, and accepts both spellings. It does not check what
+only the catalogue can check: scripts, type conflicts and cycles.
 """
 
 from __future__ import annotations
 
 from weft.core.goal.definitions import METADATA
 from weft.core.goal.types import WORDS
-from weft.documents.editor import (
+from weft.documents.editor_schemas import (
     ANY,
     COUNT,
     DIALECT,

@@ -1,4 +1,4 @@
-"""Values as step documents write them: scripts, JSON in text, milliseconds, deadlines."""
+"""Read values from step documents: scripts, JSON in a text, milliseconds and deadlines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def read_json(holder: Fields, key: str) -> Any:
     try:
         return msgspec.json.decode(raw)
     except msgspec.DecodeError:
-        suggestion = f"Text is quoted twice: '{msgspec.json.encode(raw).decode()}'."
+        suggestion = f"Quote a text twice: '{msgspec.json.encode(raw).decode()}'."
         holder.problems.add("wrong_type", holder.place(key), "must be JSON in a text.", suggestion)
         return msgspec.UNSET
 
@@ -46,7 +46,7 @@ def read_ms(holder: Fields, key: str) -> int:
     """Read a duration of the older format: a number is milliseconds."""
     raw = holder.raw.get(key)
     if isinstance(raw, int) and not isinstance(raw, bool):
-        return holder.whole(key, least=0) or 0
+        return holder.integer(key, least=0) or 0
     return holder.duration(key)
 
 

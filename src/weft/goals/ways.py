@@ -54,7 +54,7 @@ class StepWays:
         self.timeout_ms = 0
         """The timeout that the older format has next to the URL."""
         self.renamed: dict[str, dict[str, str]] = {"needs": {}, "gives": {}}
-        """Inner names of facts, from the maps of a flow. Documents write both directions; the declared facts decide."""
+        """The inner names of facts, from the maps of a flow. Their direction follows from the declared facts."""
 
     def read(self) -> Way | None:
         """Read how the step is performed. Returns None after reporting a problem."""
@@ -67,9 +67,9 @@ class StepWays:
         if len(given) != 1:
             words = ", ".join(word for word in READERS if word != "flow")
             message = (
-                f"a step has one way to perform it, not {' and '.join(given)}."
+                f"a step is performed in one way, not by {' and '.join(given)}."
                 if given
-                else f"{self.id} does not say how to perform it."
+                else f"{self.id} does not say how it is performed."
             )
             step.problems.add("bad_way", step.at, message, f"Use exactly one of {words}.")
             return None
@@ -96,7 +96,9 @@ class StepWays:
             self.timeout_ms = read_ms(call, "timeout")
         check = self._url(call, health)
         if "{" in check:
-            call.problems.add("bad_way", call.place(health), "a health check takes no arguments: it belongs to no run.")
+            call.problems.add(
+                "bad_way", call.place(health), "a health check takes no arguments, because it does not belong to a run."
+            )
         if not url:
             return None
         return HttpWay(
@@ -169,7 +171,7 @@ READERS: dict[str, Callable[[StepWays, str], Way | None]] = {
     "ask": StepWays._ask,  # noqa: SLF001
     "flow": StepWays._flow,  # noqa: SLF001
 }
-"""The reader of each word, in the order in which messages list them."""
+"""The reader of each field, in the order in which messages list the fields."""
 
 
 def texts_by_name(holder: Fields, key: str) -> dict[str, str]:
@@ -182,7 +184,7 @@ def texts_by_name(holder: Fields, key: str) -> dict[str, str]:
 
 
 def rename_needs(needs: dict[str, Need], names: dict[str, str]) -> dict[str, Need]:
-    """Give needs the inner names of a flow's ``input_map``. The declared needs tell its direction."""
+    """Set the inner names of needs from a flow's ``input_map``. Its direction follows from the declared needs."""
     inner = {**{b: a for a, b in names.items() if b in needs}, **{a: b for a, b in names.items() if a in needs}}
     return {
         fact: msgspec.structs.replace(need, name="" if inner[fact] == fact else inner[fact]) if fact in inner else need
@@ -191,7 +193,7 @@ def rename_needs(needs: dict[str, Need], names: dict[str, str]) -> dict[str, Nee
 
 
 def rename_gives(gives: dict[str, Give], names: dict[str, str]) -> dict[str, Give]:
-    """Give outputs the inner names of a flow's ``output_map``. The declared outputs tell its direction."""
+    """Set the inner names of outputs from a flow's ``output_map``. Its direction follows from the declared outputs."""
     inner = {**{a: b for a, b in names.items() if a in gives}, **{b: a for a, b in names.items() if b in gives}}
     return {
         fact: msgspec.structs.replace(give, key="" if inner[fact] == fact else inner[fact]) if fact in inner else give

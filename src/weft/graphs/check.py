@@ -20,7 +20,7 @@ Outcome = Literal["refused", "sound", "unsound", "unknown"]
 
 
 class Checked(msgspec.Struct, frozen=True):
-    """The result of a check. ``findings`` has everything, the compiler's first; ``flaws`` has what the search found."""
+    """The result of a check. ``findings`` come from the compiler and the search, ``flaws`` only from the search."""
 
     name: str
     outcome: Outcome
@@ -35,7 +35,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def check_document(source: str | Path | Mapping[str, Any], context: DocumentContext | None = None) -> Checked:
-    """Return whether runs of the graph in a file or a dict can get stuck. ``refused`` means that it does not compile.
+    """Check whether runs of the graph in a file or a dict can get stuck. ``refused`` means that it does not compile.
 
     Raises:
         NotFound: there is no such file.
@@ -43,16 +43,16 @@ def check_document(source: str | Path | Mapping[str, Any], context: DocumentCont
     try:
         loaded = load_graph(source, context)
     except BadGraph as error:
-        found: Any = error.context["findings"]
+        findings: Any = error.context["findings"]
         name = Path(source).name if isinstance(source, str | Path) else str(source.get("name", ""))
-        return Checked(name, "refused", list(found), [])
+        return Checked(name, "refused", list(findings), [])
     return check_loaded(loaded, None if isinstance(source, Mapping) else Path(source))
 
 
 def check_loaded(loaded: LoadedGraph, file: Path | None = None) -> Checked:
-    """Return whether runs of a compiled graph can get stuck. ``file`` contains its document."""
+    """Check whether runs of a compiled graph can get stuck. ``file`` contains its document."""
     verdict = check_soundness(loaded.graph)
-    # The search reports every node that never runs.
+    # The search also reports every node that never runs.
     findings = [warning for warning in loaded.warnings if warning.code != "graph.unreachable"]
     found = verdict.findings()
     if file is not None:

@@ -1,4 +1,4 @@
-"""The input of a node and where its output goes: ``with``, ``save``, ``merge``."""
+"""Read the input of a node and where its output is written: ``with``, ``save`` and ``merge``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ HOW: dict[str, How] = {
 
 
 def fold_input(node: Fields) -> Source | None:
-    """Read the template of a node's input. None means that the node gets what arrives."""
+    """Read the template of a node's input. None means that the node gets the arriving value."""
     key = node.spelling("with", "input_mapping")
     raw = node.raw.get(key)
     if raw is None:
@@ -47,7 +47,7 @@ def fold_save(node: Fields) -> list[FoldedSave]:
         target = read_target(path, relative=key == "output_mapping")
         if target is None:
             suggestion = f"Write state.{path} or, inside a fan-out, branch.{path}." if _SEGMENT.fullmatch(path) else ""
-            node.problems.add("bad_target", at, f'"{path[:60]}" is not a place to write to.', suggestion)
+            node.problems.add("bad_target", at, f'"{path[:60]}" cannot be written to.', suggestion)
         else:
             saves.append(FoldedSave(target, Source(fold_mapping(value) if key == "output_mapping" else value, at)))
     return saves
@@ -69,7 +69,7 @@ def _target(scope: Any, text: str) -> Target | None:
 
 
 def fold_merge(node: Fields) -> Merge | None:
-    """Read how the branches of a fan-in become one value."""
+    """Read how the values of a fan-in's branches are merged into one."""
     at = node.place("merge")
     merge = Fields(node.raw["merge"], at, node.problems, ("from", "how", "into", "source", "strategy", "target"))
     how_key, into_key, from_key = (
@@ -87,9 +87,7 @@ def fold_merge(node: Fields) -> Merge | None:
     target = read_target(into, relative=into_key == "target") if into else None
     if into and target is None:
         suggestion = f"Write state.{into}." if _SEGMENT.fullmatch(into) else ""
-        merge.problems.add(
-            "bad_target", merge.place(into_key), f'"{into[:60]}" is not a place to write to.', suggestion
-        )
+        merge.problems.add("bad_target", merge.place(into_key), f'"{into[:60]}" cannot be written to.', suggestion)
     source = _merge_source(merge, from_key)
     return Merge(how, target, source) if how is not None and target is not None and source is not None else None
 

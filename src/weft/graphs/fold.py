@@ -1,6 +1,6 @@
 """Fold a raw document from any accepted spelling into the form that the compiler reads.
 
-The source is not changed. Whatever is wrong is reported and left out, so that all problems are reported at once.
+The source is not changed. Invalid parts are reported and omitted, so that all problems are reported at once.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> Fold
     if nodes is None:
         return None
     if len(nodes) > NODES_MAX:
-        message = f"{len(nodes):,} nodes; a graph has at most {NODES_MAX:,}."
-        problems.add("too_many_nodes", ("nodes",), message, "Put parts of it into graphs of their own (workflow).")
+        message = f"the graph has {len(nodes):,} nodes; the limit is {NODES_MAX:,}."
+        problems.add("too_many_nodes", ("nodes",), message, "Move parts of it into separate graphs (workflow).")
         return None
     known = (*NODE, *rules.types)
     fields = {name: Fields(raw, at, problems, (*known, *NODE_IDS) if isinstance(at[1], int) else known)
@@ -119,7 +119,7 @@ def _fold_schemas(document: Fields, graph: FoldedGraph) -> None:
     elif key == "output_mapping":
         graph.output = Source({name: fold_mapping(value) for name, value in raw.items()}, document.place(key))
     elif raw and all(is_schema_word(part) or is_json_schema(part) for part in raw.values()):
-        # Types instead of values: the output has the fields of the state with these names.
+        # If there are types instead of values, the output is the fields of the state with these names.
         graph.result = object_schema(raw, document.place(key), problems, required=True)
         graph.output = Source({name: f"${{state.{name}}}" for name in raw}, document.place(key))
     else:
@@ -172,9 +172,9 @@ def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, Fo
     work = reader.read()
     given = fold_input(node)
     if reader.input is not None:
-        # Everything in the configuration of a task except its action is an argument; a mapping may add or replace some.
-        own = given.text if given is not None and isinstance(given.text, dict) else {}
-        given = Source({**reader.input, **own}, given.at if given is not None else reader.at)
+        # Everything in the configuration of a task except its action is an argument. The input mapping overrides it.
+        mapped = given.text if given is not None and isinstance(given.text, dict) else {}
+        given = Source({**reader.input, **mapped}, given.at if given is not None else reader.at)
     if isinstance(work, AskWork) and (node.raw.get("type") == "human" or "human" in node):
         routes.plain_when = "output.approved"
         work = msgspec.structs.replace(work, enriches=True)
@@ -213,7 +213,7 @@ def _on_failure(node: Fields, runs_workflow: bool) -> Any:  # noqa: FBT001  # a 
 
 
 def _fold_dependencies(fields: dict[str, Fields], routes: dict[str, NodeRoutes], problems: Problems) -> None:
-    """Add an edge for each listed dependency, unless that node says by other means where it leads."""
+    """Add an edge for each listed dependency, unless another field of that node says where it leads."""
     for name, node in fields.items():
         for index, source in enumerate(node.texts("dependencies")):
             at = (*node.place("dependencies"), index)

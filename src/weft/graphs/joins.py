@@ -1,4 +1,4 @@
-"""How branches meet at a node: ``join``, or ``fan_in`` and ``wait_for_all`` in the older formats."""
+"""Read how branches are joined at a node: ``join``, or ``fan_in`` and ``wait_for_all`` in the older formats."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ EARLY: dict[str, Early] = {
 }
 
 
-class Joining(NamedTuple):
+class JoinFields(NamedTuple):
     """How a node joins branches, what a fan-in waits for, and for how long."""
 
     join: Join = "plain"
@@ -31,14 +31,14 @@ class Joining(NamedTuple):
     deadline: Deadline | None = None
 
 
-def fold_join(node: Fields) -> Joining:
-    """Read how branches meet at a node."""
+def fold_join(node: Fields) -> JoinFields:
+    """Read how branches are joined at a node."""
     key = node.spelling("join", "fan_in")
     waits = node.flag("wait_for_all", default=False) if "wait_for_all" in node else None
     if key not in node:
         listed = len(set(node.texts("dependencies"))) > 1
         _refuse_fan_in_fields(node)
-        return Joining("edges" if waits or (waits is None and listed) else "plain")
+        return JoinFields("edges" if waits or (waits is None and listed) else "plain")
     if key == "join" and waits is not None:
         node.spelling("join", "wait_for_all")
     raw = node.raw[key]
@@ -47,23 +47,23 @@ def fold_join(node: Fields) -> Joining:
         _refuse_fan_in_fields(node)
         if isinstance(raw, dict):
             Fields(raw, node.place(key), node.problems, ("wait", *DEADLINE))
-        return Joining("edges", None, deadline)
+        return JoinFields("edges", None, deadline)
     need, of = _read_need(node, key)
     if waits and key == "fan_in" and need.kind != "all":
         message = "wait_for_all waits for all edges, but fan_in for fewer."
-        node.problems.add("two_joins", node.place("wait_for_all"), message, "Leave wait_for_all out.")
+        node.problems.add("two_joins", node.place("wait_for_all"), message, "Remove wait_for_all.")
     named = node.text(node.spelling("of", "joins_node"))
     if of and named:
-        node.problems.add("two_spellings", node.place("of"), "join.of and of say the same thing.")
+        node.problems.add("two_spellings", node.place("of"), "join.of and of are names of the same field.")
     early_key = node.spelling("late", "on_early_complete")
     early: Early = node.choice(early_key, LATE if early_key == "late" else EARLY, "cancel")
     merge = fold_merge(node) if "merge" in node else None
     fan_in = FoldedJoin(node.place(key), need, of or named, merge, node.place("merge"), early)
-    return Joining("fan_in", fan_in, deadline)
+    return JoinFields("fan_in", fan_in, deadline)
 
 
 def _read_deadline(node: Fields) -> Deadline | None:
-    """Read how long the join waits, and what happens then."""
+    """Read the timeout of a join, and what happens after it."""
     join = Fields(node.raw["join"], node.place("join"), node.problems, node.raw["join"])
     proceeds = join.choice("on_timeout", {"fail": False, "proceed": True}, default=False)
     if "timeout" not in join:
@@ -109,5 +109,7 @@ def _read_count(raw: Any, at: At, join: Fields) -> FanInNeed:
     found = _PERCENT.fullmatch(raw) if isinstance(raw, str) and at[-1] == "at_least" else None
     if found is not None and 0 < float(found[1]) <= 100:
         return FanInNeed("percent", percent=float(found[1]))
-    join.problems.add("wrong_type", at, f"must be a number from 1, or a share like 90%, not {describe(raw)}.")
+    join.problems.add(
+        "wrong_type", at, f"must be an integer of at least 1, or a percentage such as 90%, not {describe(raw)}."
+    )
     return FanInNeed()

@@ -21,7 +21,7 @@ from weft.core.graph.language import Fault, Unreadable
 from weft.errors import WeftError
 
 Resolve = Callable[[str], Any]
-"""Returns the content of a blob reference (``cas://sha256:…``): bytes, text or decoded JSON; None if there is none."""
+"""Returns the content of a blob reference (``cas://sha256:…``): bytes, text or decoded JSON; None if it is missing."""
 
 _PATH = re.compile(r"(?:input|state|output|nodes)(?:\.[A-Za-z_][A-Za-z0-9_]{0,60}){1,8}")
 _RESERVED = frozenset({
@@ -40,7 +40,7 @@ class Looks(NamedTuple):
 
 
 class Conditions:
-    """CEL, JSON Schema, JSONPath and the rest. ``python`` allows or forbids sandboxed Python code."""
+    """The languages of conditions: CEL, JSON Schema, JSONPath and sandboxed Python, if ``python`` allows it."""
 
     def __init__(self, resolve: Resolve | None = None, *, python: bool | None = None) -> None:
         self._resolve = resolve

@@ -1,4 +1,4 @@
-"""Load a graph: compile a file, a text or a dict, or report everything that is wrong with it."""
+"""Load a graph: compile a file, a text or a dict, or report all of its problems."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from weft.graphs.work import NodeTypes
 
 
 class LoadedGraph(msgspec.Struct, frozen=True):
-    """A graph that compiled. ``source`` is the document as it was written, as JSON data; ``hash`` names the graph."""
+    """A compiled graph. ``source`` is its document as JSON data, and ``hash`` identifies its content."""
 
     graph: GraphModel
     hash: str
@@ -33,7 +33,7 @@ class LoadedGraph(msgspec.Struct, frozen=True):
 
 @dataclass(slots=True)
 class DocumentContext:
-    """What a document may refer to: registered node types, blobs, and the language of its expressions."""
+    """What a document may use: registered node types, blobs, and the language of its expressions."""
 
     types: NodeTypes = field(default_factory=dict)
     resolve: Resolve | None = None
@@ -56,7 +56,7 @@ def load_graph(source: str | Path | Mapping[str, Any], context: DocumentContext 
     """Load the graph in a file, or in a dict of the same shape.
 
     Raises:
-        BadGraph: with all findings in ``context["findings"]``.
+        BadGraph: the document is not valid; ``context["findings"]`` lists all problems.
         NotFound: there is no such file.
     """
     with _gc_disabled():
@@ -69,10 +69,10 @@ def load_graph(source: str | Path | Mapping[str, Any], context: DocumentContext 
 
 
 def parse_graph(text: str | bytes, file: str = "", context: DocumentContext | None = None) -> LoadedGraph:
-    """Load the graph in a text. Findings call it ``file``.
+    """Load the graph in a text. ``file`` is its name in findings.
 
     Raises:
-        BadGraph: with all findings in ``context["findings"]``.
+        BadGraph: the document is not valid; ``context["findings"]`` lists all problems.
     """
     with _gc_disabled():
         return _load(read_source(text, file, GRAPH_DOCUMENT), context or DocumentContext())
@@ -80,7 +80,7 @@ def parse_graph(text: str | bytes, file: str = "", context: DocumentContext | No
 
 @contextmanager
 def _gc_disabled() -> Iterator[None]:
-    """Disable the garbage collector, which would find nothing in a document and cost a third more time."""
+    """Disable the garbage collector, which would find no garbage here and take a third of the time."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -91,13 +91,13 @@ def _gc_disabled() -> Iterator[None]:
 
 
 def _load(document: DocumentSource, context: DocumentContext) -> LoadedGraph:
-    problems = GRAPH_DOCUMENT.problems()
+    problems = GRAPH_DOCUMENT.new_problems()
     name = Path(document.file).stem or "graph"
     folded = fold_document(document.data, name, context.rules(), problems)
     graph = compile_graph(folded, context.expressions(), problems) if folded is not None else None
     findings = [document.finding(problem) for problem in problems.entries]
     if graph is None or problems.has_errors:
-        # An empty document has no place that could be wrong.
+        # An empty document has no problems, because it has no values.
         findings = findings or [Finding("graph.no_nodes", "a graph needs at least one node.", file=document.file)]
         raise document.refusal(findings, name=folded.name if folded is not None else name)
     return LoadedGraph(graph, content_hash(graph), document.data, findings)

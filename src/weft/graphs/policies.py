@@ -1,4 +1,4 @@
-"""The limits of a run or a node, and how a node is undone: ``limits``, ``undo``."""
+"""Read the limits of a run or a node, and how a node is undone: ``limits`` and ``undo``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def fold_limits(holder: Fields) -> Limits:
     limits = Fields(holder.raw["limits"], holder.place("limits"), holder.problems, LIMITS)
     return Limits(
         time_ms=limits.duration(limits.spelling("time", "deadline_s")),
-        hops=limits.whole(limits.spelling("hops", "max_hops")) or 0,
-        tokens=limits.whole("tokens") or 0,
-        fan_out=limits.whole(limits.spelling("fan_out", "max_fanout")) or 0,
+        hops=limits.integer(limits.spelling("hops", "max_hops")) or 0,
+        tokens=limits.integer("tokens") or 0,
+        fan_out=limits.integer(limits.spelling("fan_out", "max_fanout")) or 0,
     )
 
 

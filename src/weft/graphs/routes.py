@@ -2,8 +2,8 @@
 
 The older formats write ``branch``, ``loop``, ``dependents`` and ``transitions`` instead.
 
-The entries of ``next`` are tiers, tried in order like if / elif / else. A branch replaces the dependents. A loop exits
-through the branch if there is one, else through its ``break_path``, else through the dependents.
+The entries of ``next`` are tiers, which are tried in order, as in if / elif / else. A branch replaces the dependents. A
+loop exits through the branch if there is one, or else through its ``break_path``, or else through the dependents.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ Inline = Callable[[Any], Any]
 class NodeRoutes:
     """Reads where one node leads.
 
-    ``way`` is the field that says where the node leads. If there is one, dependents and dependencies add no edges.
-    ``plain_when`` is the condition of the edges that they add. ``targets`` has all names, even those of replaced edges.
+    ``way`` is the field that says so. If there is one, dependents and dependencies add no edges. ``plain_when`` is the
+    condition of the edges that they add. ``targets`` has all names, even those of replaced edges.
     """
 
     def __init__(self, name: str, node: Fields, inline: Inline) -> None:
@@ -117,7 +117,7 @@ class NodeRoutes:
                 self.node.problems.add(
                     "never_tried",
                     place,
-                    f"this is never tried: entry {always} before it always matches.",
+                    f"this entry is never tried, because entry {always} before it always matches.",
                     "To go to both at once, write one entry: to: [a, b].",
                 )
             elif routes and routes[0].when is None:
@@ -137,13 +137,13 @@ class NodeRoutes:
             when = self._condition(entry.raw[when_key], entry.place(when_key))
         each, name = _each(entry)
         copies_key = entry.spelling("copies", "spawn")
-        copies = entry.whole(copies_key) or 0
+        copies = entry.integer(copies_key) or 0
         if copies > COPIES_MAX:
             entry.wrong(copies_key, f"at most {COPIES_MAX:,}")
         if each is not None and copies_key in entry:
             message = f"for_each and {copies_key} cannot be combined."
             entry.problems.add("two_fan_outs", entry.place(copies_key), message)
-        width = entry.whole("width") or 0
+        width = entry.integer("width") or 0
         if width and each is None and not copies:
             entry.problems.add("wrong_type", entry.place("width"), "width belongs to for_each and copies.")
         if "to" not in entry and entry.raw:
@@ -221,21 +221,21 @@ class NodeRoutes:
             return None
         if most not in fields:
             fields.needed(most)
-        at_most = fields.whole(most)
+        at_most = fields.integer(most)
         if at_most is None:
             return None
         when = None
         if fields.raw.get(condition) is not None:
             when = self._condition(fields.raw[condition], fields.place(condition))
         elif condition in fields:
-            fields.wrong(condition, "a condition", f"Leave {condition} out to repeat {most} times.")
+            fields.wrong(condition, "a condition", f"Omit {condition} to repeat {most} times.")
             return None
         timeouts = None
         if exhausted in fields:
             timeouts = [FoldedRoute(target, at) for target, at in _targets(fields, exhausted, empty=True)]
             self.targets.update(route.to for route in timeouts)
             if when is None:
-                message = f"{exhausted} is never taken: without a condition the loop just ends after {at_most} rounds."
+                message = f"{exhausted} is never taken: without a condition, the loop ends after {at_most} rounds."
                 fields.problems.warn("never_taken", fields.place(exhausted), message)
         return FoldedRepeat(
             when,
@@ -295,18 +295,18 @@ def _enabled(node: Fields, key: str, known: tuple[str, ...]) -> Fields | None:
 def _priority(entry: Fields) -> int:
     value = entry.raw.get("priority", 0)
     if not isinstance(value, int) or isinstance(value, bool):
-        entry.wrong("priority", "a whole number")
+        entry.wrong("priority", "an integer")
         return 0
     return value
 
 
 def _targets(entry: Fields, key: str, *, empty: bool = False) -> list[tuple[str, At]]:
-    """Return the nodes that a field names, each with its place."""
+    """Return the nodes that a field names, each with its location."""
     if key not in entry:
         return []
     raw = entry.raw[key]
     if raw == [] and not empty:
-        entry.problems.add("no_target", entry.place(key), "leads nowhere.", "Name a node. A pass node can end a path.")
+        entry.problems.add("no_target", entry.place(key), "names no node.", "Name a node. A pass node can end a path.")
         return []
     names = entry.texts(key)
     seen: set[str] = set()

@@ -1,14 +1,14 @@
-"""JSON Schema of graph documents, for completion and checks in editors.
+"""The JSON Schema of graph documents, for completion and checks in editors.
 
-Made from the tables of the loader, so that the two agree. It knows every accepted spelling. It does not know what only
-the compiler can check: names of nodes, expressions, scopes.
+It is generated from the tables of the loader, so that both agree, and accepts every spelling. It does not check what
+only the compiler can check: names of nodes, expressions and scopes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from weft.documents.editor import (
+from weft.documents.editor_schemas import (
     ANY,
     DIALECT,
     DURATION,

@@ -70,7 +70,7 @@ class NodeWork:
             typed = False
         if len(words) + typed > 1:
             both = " and ".join([*words, *(["type"] if typed else [])])
-            node.problems.add("two_works", node.at, f"a node does one thing, not {both}.")
+            node.problems.add("two_works", node.at, f"a node has only one kind of work, not {both}.")
         if typed and not words:
             return self._typed()
         if words:
@@ -79,7 +79,7 @@ class NodeWork:
                 return WORDS[words[0]](self, words[0], self._reference())
             return self._registered(words[0], node.raw[words[0]])
         if not {"join", "fan_in", "merge", "wait_for_all"} & set(node.raw):
-            node.problems.add("no_work", node.at, f"{self.name} does nothing.", "Write step: …, or pass: true.")
+            node.problems.add("no_work", node.at, f"{self.name} has no work.", "Write step: …, or pass: true.")
         return PassWork()
 
     def _typed(self) -> Work:
@@ -131,17 +131,17 @@ class NodeWork:
             node.spelling("config", "config_ref")
         raw = node.raw["config_ref"]
         if isinstance(raw, str):
-            return self._there(node, "config_ref")
+            return self._blob_reference(node, "config_ref")
         reference = Fields(raw, node.place("config_ref"), node.problems, REFERENCE)
         if reference.raw and "cas_ref" not in reference:
             reference.needed("cas_ref")
-        return self._there(reference, "cas_ref")
+        return self._blob_reference(reference, "cas_ref")
 
-    def _there(self, fields: Fields, key: str) -> str:
+    def _blob_reference(self, fields: Fields, key: str) -> str:
         reference = fields.text(key)
         if reference and not self.has_blob(reference):
             fields.problems.add(
-                "no_blob", fields.place(key), f"there is no blob {reference} in the store.", "Put it there first."
+                "no_blob", fields.place(key), f"there is no blob {reference} in the store.", "Store the blob first."
             )
         return reference
 
@@ -181,7 +181,7 @@ class NodeWork:
         return ScriptWork(*script)
 
     def _check_script(self, language: str, source: str) -> None:
-        """Compile a script with the names that it will see."""
+        """Compile a script with the names of its inputs."""
         from weft.scripts import compile_script  # noqa: PLC0415  # import only for documents with scripts
 
         mapped = self.node.raw.get("with", self.node.raw.get("input_mapping"))
@@ -193,13 +193,13 @@ class NodeWork:
     def _workflow(self, key: str, _: str) -> Work:
         raw = self.node.raw[key]
         if not isinstance(raw, dict):
-            _inherits_nothing(self.node)
+            _refuse_artifacts(self.node)
             return WorkflowWork(self.node.text(key))
         call = Fields(raw, self.node.place(key), self.node.problems, WORKFLOW)
         name = call.spelling("name", "workflow")
         if call.raw and name not in call:
             call.needed("name")
-        _inherits_nothing(call if "inherit_artifacts" in call else self.node)
+        _refuse_artifacts(call if "inherit_artifacts" in call else self.node)
         return WorkflowWork(call.text(name), call.text("version"))
 
     def _goal(self, key: str, _: str) -> Work:
@@ -225,12 +225,14 @@ class NodeWork:
         raw = self.node.raw[key]
         if isinstance(raw, str):
             return ReceiveWork(self._message_name(raw, self.node.place(key)))
-        wanted = Fields(raw, self.node.place(key), self.node.problems, RECEIVE)
-        if wanted.raw and "name" not in wanted:
-            wanted.needed("name")
-        schema = field_schema(wanted.raw["type"], wanted.place("type"), wanted.problems) if "type" in wanted else None
-        name = self._message_name(wanted.text("name"), wanted.place("name"))
-        return ReceiveWork(name, schema, wanted.duration("timeout"))
+        receive = Fields(raw, self.node.place(key), self.node.problems, RECEIVE)
+        if receive.raw and "name" not in receive:
+            receive.needed("name")
+        schema = None
+        if "type" in receive:
+            schema = field_schema(receive.raw["type"], receive.place("type"), receive.problems)
+        name = self._message_name(receive.text("name"), receive.place("name"))
+        return ReceiveWork(name, schema, receive.duration("timeout"))
 
     def _message_name(self, name: str, at: At) -> str:
         try:
@@ -270,7 +272,7 @@ class NodeWork:
         )
 
     def _human(self, raw: Any) -> Work:
-        """Read a question in the older spelling. No answer is a rejection, unless the policy makes it an approval."""
+        """Read a question in the older spelling. Without an answer, it is rejected, unless the policy approves it."""
         human = Fields(raw, self.at, self.node.problems, HUMAN)
         hours = human.raw.get("timeout_hours", 0)
         if not isinstance(hours, int | float) or isinstance(hours, bool) or not 0 <= hours <= 1_000_000:
@@ -287,10 +289,10 @@ class NodeWork:
         )
 
 
-def _inherits_nothing(holder: Fields) -> None:
-    """Report ``inherit_artifacts: true``: runs have no artifacts, so there is nothing to inherit."""
+def _refuse_artifacts(holder: Fields) -> None:
+    """Report ``inherit_artifacts: true``, because runs have no artifacts."""
     if holder.flag("inherit_artifacts", default=False):
-        holder.wrong("inherit_artifacts", "false, or left out: pass what the child needs with `with`")
+        holder.wrong("inherit_artifacts", "false or absent: pass the input of the child with `with`")
 
 
 WORDS: dict[str, Callable[[NodeWork, str, str], Work]] = {
@@ -308,4 +310,4 @@ WORDS: dict[str, Callable[[NodeWork, str, str], Work]] = {
     "answer": NodeWork._answer,  # noqa: SLF001
     "pass": NodeWork._pass,  # noqa: SLF001
 }
-"""The reader of each word, in the order in which messages list them."""
+"""The reader of each field, in the order in which messages list the fields."""

@@ -1,6 +1,6 @@
 """Test workflows in a simulated world.
 
-Virtual time, fakes for steps, crashes at every boundary, and recorded runs as regression tests.
+It has virtual time, fakes for steps and planned crashes. Recorded runs can be used as regression tests.
 """
 
 from importlib import import_module
@@ -29,7 +29,7 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    # Loaded at first use: pytest imports this package in every project that has Weft installed.
+    # Modules are imported at first use, because pytest imports this package wherever Weft is installed.
     _HOMES = {
         "StepCall": "fakes",
         "FaultyStore": "faults",

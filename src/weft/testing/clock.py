@@ -1,4 +1,4 @@
-"""Time, names and threads of a simulated process. All of it follows from the seed and the virtual time of the loop."""
+"""The clock, the ids and the executor of a simulated process. They depend only on the seed and the virtual time."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from weft.testing.loop import SimLoop
 T = TypeVar("T")
 
 EPOCH_MS = 1_767_225_600_000
-"""Where every world begins: 2026-01-01, midnight UTC."""
+"""The time at which every world begins: 2026-01-01, midnight UTC."""
 
 
 class SimClock:
-    """The clocks of one process. The wall clock may be wrong and may jump; the monotonic one only goes forward."""
+    """The clocks of one process. The wall clock may be wrong and may jump; the monotonic clock only moves forward."""
 
     def __init__(self, loop: SimLoop, *, skew_ms: int = 0) -> None:
         self.skew_ms = skew_ms
@@ -35,7 +35,7 @@ class SimClock:
 
 
 class SeededIds:
-    """Ids that are unique in this world and sort by its time."""
+    """Ids that are unique in this world and sort by time."""
 
     def __init__(self, loop: SimLoop, seed: int) -> None:
         self._loop = loop
@@ -46,7 +46,7 @@ class SeededIds:
 
 
 class InlineExecutor:
-    """Runs plain functions on the loop: a world has no threads and no other processes."""
+    """Runs functions on the event loop, because a world has no threads or other processes."""
 
     async def in_thread(self, body: Callable[[], T]) -> T:
         await asyncio.sleep(0)

@@ -13,10 +13,9 @@ Scenario = Callable[[World], None]
 
 
 def crash_everywhere(app: App, scenario: Scenario, *, seeds: int = 1) -> int:
-    """Play ``scenario`` undisturbed, then once per write with a crash there. Return the number of crashes.
+    """Run ``scenario`` without a crash, and then with a crash before and after each write.
 
-    Before and after each write are two boundaries. If the scenario fails, the seed and the boundary are printed, and
-    its error is raised.
+    Returns the number of crashes. If the scenario fails, the seed and the write are printed, and its error is raised.
     """
     total = 0
     for seed in range(seeds):
@@ -33,7 +32,7 @@ def crash_everywhere(app: App, scenario: Scenario, *, seeds: int = 1) -> int:
 
 
 def _play(app: App, scenario: Scenario, seed: int, crash: tuple[int, When] | None) -> list[str]:
-    """Run the scenario once. Returns the number of writes."""
+    """Run the scenario once. Returns the writes to the store."""
     world = World(app, seed)
     world.crash_at_write(crash)
     level = logging.getLogger("weft").level

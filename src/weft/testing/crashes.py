@@ -1,4 +1,4 @@
-"""Planned crashes: at the result of a step, or at the n-th write of a world."""
+"""Crash a simulated process as planned: at the result of a step, or at the n-th write of a world."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ class Crashes:
         self._book = book
         self._plans: list[_Plan] = []
         self.writes: list[str] = []
-        """Every write so far: what a crash before or after it would have interrupted."""
+        """The name of every write so far."""
         self.at_write: tuple[int, When] | None = None
-        """Die before or after the write of this index."""
+        """The index of the write at which the process dies, and whether before or after it."""
 
     def plan(self, at: str, when: When, times: int) -> None:
         if when not in ("before", "after"):
@@ -41,11 +41,11 @@ class Crashes:
         self._plans.append(_Plan(at, when, times))
 
     def pending(self) -> list[str]:
-        """Return the places whose planned crash has not happened."""
+        """Return the planned crashes that have not happened."""
         return [f"{plan.when} {plan.at}" for plan in self._plans if plan.times > 0]
 
     async def carry(self, call: StoreCall) -> Any:
-        """Carry out a call of the store, and let the process die before or after it if that is planned."""
+        """Carry out a call of the store. The process dies before or after it if that is planned."""
         if not call.is_write:
             return call.apply()
         if self._is_due(call, "before"):
@@ -56,7 +56,7 @@ class Crashes:
         return result
 
     def _is_due(self, call: StoreCall, when: When) -> bool:
-        """Return whether the process dies here."""
+        """Return whether the process is to die before or after this call."""
         if when == "before":
             self.writes.append(call.what)
         if self.at_write == (len(self.writes) - 1, when):
@@ -72,16 +72,16 @@ class Crashes:
         return False
 
     def _results(self, append: Append) -> list[tuple[str, str]]:
-        """Return step and location of the tasks that end with this append."""
-        found = []
+        """Return the step and location of the tasks that end with this append."""
+        ended = []
         for stored in append.events:
             event = e.decode(stored.body)
             if isinstance(event, e.TaskSucceeded) or (isinstance(event, e.TaskFailed) and not event.retry_at):
-                found.append(self._book.places.get((RunUid(append.uid), EntryId(event.task)), ("", "")))
-        return found
+                ended.append(self._book.places.get((RunUid(append.uid), EntryId(event.task)), ("", "")))
+        return ended
 
 
 async def _die() -> Any:
-    """End the process that runs this. Never returns."""
+    """End the current process. Never returns."""
     PROCESS.get().die()
     return await asyncio.get_running_loop().create_future()

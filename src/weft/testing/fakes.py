@@ -1,7 +1,4 @@
-"""The calls of steps in a world, and fakes that answer instead of steps.
-
-It outlives crashes.
-"""
+"""Record the calls of steps in a world, and answer them with fakes. Both survive crashes."""
 
 from __future__ import annotations
 
@@ -25,9 +22,9 @@ class StepCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call of a step, performed or answered by its fake."""
 
     args: dict[str, Any]
-    """By name, as the function gets them."""
+    """The arguments by name, as the function gets them."""
     key: str
-    """The same for every attempt of this call, and after a crash."""
+    """The idempotency key, which is the same in every attempt and after a crash."""
     attempt: int
     run_id: str
 
@@ -41,22 +38,20 @@ class CallBook:
         self._fakes: dict[str, list[Any]] = {}
         self._given: dict[tuple[str, str, int], int] = {}
         self.places: dict[tuple[RunUid, EntryId], tuple[str, str]] = {}
-        """Step and location of every task that was handed out."""
+        """The step and location of every dispatched task."""
 
     def name_of(self, step: object) -> str:
-        """Return the name that a step is registered under. Raises UsageError if it is neither a step nor a name."""
+        """Return the registered name of a step. Raises UsageError if it is neither a step nor a name."""
         if isinstance(step, Step):
             return step.body.name
         if isinstance(step, str):
             return step
-        raise UsageError(
-            f"{step!r} is not a step.", hint="Pass what @app.step made, or the name of a step written in place."
-        )
+        raise UsageError(f"{step!r} is not a step.", hint="Pass a function with @app.step, or the name of a ctx.step.")
 
     def fake(self, step: object, results: tuple[Any, ...]) -> None:
         name = self.name_of(step)
         if not results:
-            raise UsageError(f"world.fake({name}) has nothing to answer.", hint="Give it results or exceptions.")
+            raise UsageError(f"world.fake({name}) has no results.", hint="Pass results or exceptions.")
         self._fakes[name] = list(results)
         self._given = {place: n for place, n in self._given.items() if place[0] != name}
 
@@ -64,7 +59,7 @@ class CallBook:
         return list(self._calls.get(self.name_of(step), ()))
 
     def watched(self, flight: Flight) -> StepBody | None:
-        """Return a step body that notes its calls in this book."""
+        """Return a step body that records its calls in this book."""
         effect = flight.effect
         self.places[flight.uid, effect.task] = (effect.step, effect.location)
         if flight.body is None and effect.step not in self._fakes:
@@ -84,9 +79,9 @@ class CallBook:
         return found.signature.result if found is not None else Codec.of(Any)
 
     def answer(self, effect: PerformTask) -> tuple[bool, Any]:
-        """Return whether this call is faked, and the answer.
+        """Return whether this call is faked, and the result of the fake.
 
-        Each attempt takes the next fake; the same one, lost and handed out again, gets the same answer.
+        Each attempt gets the next result. An attempt that is dispatched again gets the same result.
         """
         fakes = self._fakes.get(effect.step)
         if fakes is None:
@@ -98,7 +93,7 @@ class CallBook:
 
 
 class WatchedStep:
-    """A step whose calls are noted, and whose fake answers if there is one."""
+    """A step whose calls are recorded, and answered by its fake if there is one."""
 
     __slots__ = ("_body", "_book", "_effect", "_run_id", "name")
 

@@ -2,15 +2,15 @@
 
 The fault model:
 
-- *before*: the call fails and nothing was done;
-- *after*: it was done and is reported as failed (the answer was lost), which is the one that finds bugs;
-- *late*: it is reported as failed now and done some time later, judged by what is true then;
-- *slow*: the question or the answer takes its time, so that calls overtake each other;
-- *die*: the process that asks dies, before or after it was done.
+- *before*: the call fails and has no effect;
+- *after*: the call has its effect but is reported as failed, because the answer is lost. This finds the most bugs;
+- *late*: the call is reported as failed, and has its effect some time later, in the state of that time;
+- *slow*: the request or the answer is delayed, so that calls overtake each other;
+- *die*: the calling process dies, before or after the effect.
 
-Not in it, because no store that is worth the name does so: acknowledging and forgetting, tearing one append or one
-batch apart, answering with what was never written. Faults are drawn per call, and a batch is one call. Reads fail only
-*before* or slowly.
+The model does not include faults that no serious store has: losing acknowledged writes, applying parts of an append or
+a batch, and returning data that was never written. Faults are drawn per call, and a batch is one call. Reads can only
+fail *before* or be slow.
 """
 
 from __future__ import annotations
@@ -39,12 +39,9 @@ WRITES = frozenset({
     "definitions.put", "streams.write", "memos.put", "access.add", "access.revoke", "access.seed",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
-"""What a process does before it has anything to lose, or after."""
+"""Calls that a process makes before it owns anything, or after."""
 _SERVER = contextvars.Context()
-"""The context of the store's own side.
-
-It belongs to no process, so it goes on when the one who asked is dead or frozen.
-"""
+"""The context of the store's server. It belongs to no process, so it continues when the caller is dead or frozen."""
 
 
 class StoreCall:
@@ -68,7 +65,7 @@ class StoreCall:
         return self.what in WRITES
 
     def apply(self) -> Any:
-        """Do it. A memory store never suspends, so its coroutines end where they begin."""
+        """Carry out the call. A memory store never suspends, so its coroutines end at once."""
         coro = self._method(*self._args, **self._options)
         try:
             coro.send(None)
@@ -81,7 +78,7 @@ Carrier = Callable[[StoreCall], Awaitable[Any]]
 
 
 class _Port:
-    """A port whose every call goes through the carrier."""
+    """A port whose calls all pass through the carrier."""
 
     def __init__(self, name: str, inner: object, carry: Carrier) -> None:
         self._name = name
@@ -92,7 +89,7 @@ class _Port:
         what = f"{self._name}.{method}"
         real = getattr(self._inner, method)
         if not callable(real):
-            return real  # a fact about the store, and no call
+            return real  # an attribute of the store, not a method
         carry = self._carry
 
         def call(*args: Any, **options: Any) -> Awaitable[Any]:
@@ -121,14 +118,14 @@ class WiredStore:
         self.memos = cast("Memos", _Port("memos", inner.memos, carry))
 
     async def open(self) -> None:
-        """Do nothing: there is nothing to connect to."""
+        """Do nothing, because there is nothing to connect to."""
 
     async def close(self) -> None:
-        """Do nothing: the content stays."""
+        """Do nothing, because the content is kept."""
 
 
 class Rates(msgspec.Struct, frozen=True, kw_only=True):
-    """How often each fault happens, per call: 0 to 1."""
+    """The probability of each fault per call, from 0 to 1."""
 
     before: float = 0.0
     after: float = 0.0
@@ -140,7 +137,7 @@ class Rates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FaultSource(Protocol):
-    """The rates and the random source that faults are drawn from, and how many there were."""
+    """The rates and the random source of faults, and the number of faults so far."""
 
     rates: Rates
     random: random.Random
@@ -148,7 +145,7 @@ class FaultSource(Protocol):
 
 
 class FaultyStore(WiredStore):
-    """A store in memory whose calls fail, come late or never return. Change ``faults`` at any time."""
+    """A store in memory whose calls fail, come late or never return. ``faults`` may be changed at any time."""
 
     def __init__(self, inner: MemoryStore, loop: SimLoop, faults: FaultSource) -> None:
         super().__init__(inner, self._carry)
@@ -205,7 +202,7 @@ class FaultyStore(WiredStore):
     def _serve(self, call: StoreCall, answer: asyncio.Future[Any], back: float) -> None:
         try:
             result, error = call.apply(), None
-        except Exception as raised:  # noqa: BLE001 - it belongs to the one who asked
+        except Exception as raised:  # noqa: BLE001 - it is raised in the caller
             result, error = None, raised
         self._loop.call_later(back, _settle, answer, result, error, context=_SERVER)
 
@@ -226,8 +223,8 @@ def _settle(answer: asyncio.Future[Any], result: Any, error: Exception | None) -
 
 
 def _apply_late(call: StoreCall) -> None:
-    """Apply a call later, when nobody waits for its result any more."""
+    """Apply a call later, when its caller no longer waits for the result."""
     try:
         call.apply()
-    except Exception:  # noqa: BLE001 - a call that fails late has done nothing
+    except Exception:  # noqa: BLE001 - a call that fails late has no effect
         return

@@ -1,4 +1,4 @@
-"""A recorded run as a regression test: today's code is given its exported events, and nothing is performed.
+"""Use recorded runs as regression tests: replay their exported events with the current code, without performing steps.
 
 The format is one JSON object: ``weft`` ("events/1"), ``run`` (its id), ``uid``, ``workflow``, ``version``, ``events``
 (each with ``seq``, ``at`` and ``event``, as stored) and ``blobs`` (digest to content) for the values that the events
@@ -43,7 +43,7 @@ class ExportedEvent(msgspec.Struct, frozen=True):
 
 
 class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """A run to be replayed."""
+    """An exported run, which can be replayed."""
 
     weft: str
     run: str
@@ -85,10 +85,10 @@ def replay(app: App, path: str | Path) -> None:
         exported = msgspec.json.decode(Path(path).read_bytes(), type=Exported)
     except (OSError, msgspec.DecodeError) as error:
         raise UsageError(
-            f"{path} cannot be read as an exported run: {error}.", hint="weft export makes one."
+            f"{path} cannot be read as an exported run: {error}.", hint="Write one with weft.testing.export_events."
         ) from error
     if exported.weft != FORMAT:
-        raise UsageError(f"{path} has the format {exported.weft!r}, and this Weft reads {FORMAT!r}.")
+        raise UsageError(f"{path} has the format {exported.weft!r}, but this version of Weft reads {FORMAT!r}.")
     program = app.registered.find_program(exported.workflow, exported.version)
     if program is None:
         raise UnknownWorkflow(f'No workflow "{exported.workflow}" of version {exported.version} is registered.')
@@ -98,12 +98,12 @@ def replay(app: App, path: str | Path) -> None:
 
 
 def _compact(event: Raw) -> bytes:
-    """Return JSON as it was stored, however the file is formatted."""
+    """Return JSON in its stored form, regardless of the formatting of the file."""
     return msgspec.json.encode(msgspec.json.decode(event))
 
 
 def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> None:
-    """Tell a log to the code; whatever the code then wants to write is divergence. Raises Diverged."""
+    """Replay a log with the code. Raises Diverged if the code then requests anything that is not recorded."""
     machine = CodeMachine.fresh(uid)
     for event in stored:
         fact = e.decode(event.body)
@@ -113,13 +113,13 @@ def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs:
     listener = _Listener(machine, stored, blobs)
     driver = CodeDriver(machine, program, listener)
     driver.advance()
-    stopped = driver._stop  # noqa: SLF001 - the driver's own account of where it stopped
+    stopped = driver._stop  # noqa: SLF001 - the error that stopped the driver
     driver.close()
     listener.check(stopped)
 
 
 class _Listener:
-    """Takes the place of the run's actor and records what the code asks for instead of doing it."""
+    """Replaces the actor of the run. It records the commands of the code instead of carrying them out."""
 
     tolerant = False
 
@@ -128,11 +128,11 @@ class _Listener:
         self._stored = stored
         self._blobs = blobs
         self._beyond: Diverged | None = None
-        self._said: c.CompleteRun | c.FailRun | c.EndCancelled | c.HoldRun | None = None
+        self._ending: c.CompleteRun | c.FailRun | c.EndCancelled | c.HoldRun | None = None
 
     def issue(self, command: c.Asked) -> None:
         if isinstance(command, c.CompleteRun | c.FailRun | c.EndCancelled | c.HoldRun):
-            self._said = command
+            self._ending = command
             return
         if self._beyond is None:
             self._beyond = self._diverged(self._place(command), "nothing", type(command).__name__)
@@ -160,24 +160,24 @@ class _Listener:
         return "0" * 32
 
     def emit(self, stream: str, raw: bytes, place: str) -> None:
-        """Ignore output: it is not compared."""
+        """Ignore output, which is not compared."""
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
         recorded = getattr(e.decode(self._stored[entry - 1].body), "input", e.NULL)
         self._beyond = self._diverged(location, format_call("", bytes(recorded)), format_call("", asked))
 
     def check(self, stopped: WeftError | None) -> None:
-        """Check that the code asked for nothing new and ended as the log says. Raises Diverged."""
+        """Check that the code requested nothing new and ended as recorded. Raises Diverged."""
         state = self._machine.state
         if stopped is not None:
             raise self._beyond or stopped
         if state.status in ("paused", "held"):
-            return  # the last events were not given to it, so what it does with them is not recorded
+            return  # the code had not processed the last events, so nothing is recorded to compare with
         if self._beyond is not None:
             raise self._beyond
-        recorded, said = self._recorded_end(), self._said_end()
-        if recorded != said:
-            raise self._diverged("its end", recorded, said)
+        recorded, replayed = self._recorded_end(), self._replayed_end()
+        if recorded != replayed:
+            raise self._diverged("its end", recorded, replayed)
 
     def _recorded_end(self) -> str:
         state = self._machine.state
@@ -187,10 +187,10 @@ class _Listener:
             return "its cancellation"
         if state.failure is not None:
             return f"the failure {state.failure.type}: {state.failure.message}"
-        return "that it goes on"
+        return "that it continues"
 
-    def _said_end(self) -> str:
-        match self._said:
+    def _replayed_end(self) -> str:
+        match self._ending:
             case c.CompleteRun(output=output):
                 return f"the result {bytes(output).decode()}"
             case c.FailRun(failure=failure):
@@ -199,7 +199,7 @@ class _Listener:
                 return "its cancellation"
             case c.HoldRun(message=message) if self._machine.state.over:
                 return f"to stop: {message}"
-        return "that it goes on"
+        return "that it continues"
 
     def _place(self, command: c.Asked) -> str:
         if isinstance(command, c.Ask):

@@ -1,10 +1,10 @@
-"""An event loop with virtual time, a seeded order of whatever is ready, and processes that can die or freeze.
+"""An event loop with virtual time, a seeded order of callbacks, and processes that can die or freeze.
 
-asyncio's own loop runs callbacks first in, first out; here the seed decides, so nothing may rely on an order that
-asyncio happens to give. Time moves only when nothing is ready, and then at once to the next timer. Threads, sockets,
-signals and subprocesses raise: a world with them could not be played again. A callback belongs to the process in whose
-context it was made; those of a dead process never run again, those of a frozen one wait until it thaws, as after
-SIGKILL and SIGSTOP.
+asyncio runs callbacks first in, first out. Here, the seed decides the order, so that nothing can rely on the order of
+asyncio. Time moves only when nothing is ready, and then directly to the next timer. Threads, sockets, signals and
+subprocesses raise an error, because a world with them could not be repeated. A callback belongs to the process in whose
+context it was created. The callbacks of a dead process never run, as after SIGKILL, and those of a frozen process wait
+until it thaws, as after SIGSTOP.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ from weft.runtime.run.private_loop import IO_METHODS
 
 T = TypeVar("T")
 
-# Private, but what asyncio's own loops use; pinned by a test.
+# Private functions that asyncio's own loops use. A test checks that they exist.
 _get_running = asyncio._get_running_loop  # noqa: SLF001
 _set_running = asyncio._set_running_loop  # noqa: SLF001
 
 
 class Process:
-    """One simulated operating-system process. What runs in its context ends with it."""
+    """One simulated operating-system process. Everything that runs in its context ends with it."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.alive = True
         self.frozen = False
         self.held: list[SimHandle] = []
-        """What would have run while it was frozen."""
+        """The callbacks that became ready while the process was frozen."""
         self.watchers: list[Callable[[], None]] = []
-        """Told when it dies; they do not belong to it."""
+        """Functions that are called when the process dies. They run outside the process."""
         self.context = contextvars.Context()
         self.context.run(PROCESS.set, self)
 
     def die(self) -> None:
-        """End the process: nothing of it runs any more."""
+        """End the process. Its callbacks no longer run."""
         if self.alive:
             self.alive = False
             self.held.clear()
@@ -58,7 +58,7 @@ PROCESS: contextvars.ContextVar[Process] = contextvars.ContextVar("weft_sim_proc
 
 
 class SimHandle:
-    """A callback that waits for its turn, or for its time."""
+    """A callback that is ready or waits for its time."""
 
     __slots__ = ("_when", "args", "callback", "context", "dropped", "process")
 
@@ -87,7 +87,7 @@ class SimLoop(asyncio.AbstractEventLoop):
 
     def __init__(self, seed: int = 0) -> None:
         self.errors: list[BaseException] = []
-        """What callbacks and forgotten tasks raised: a world that has any of these is broken."""
+        """The exceptions of callbacks and of tasks that were never awaited. A correct world has none."""
         self.turns = 0
         self._random = random.Random(seed)  # noqa: S311 - it must be repeatable, not secret
         self._now = 0.0
@@ -98,13 +98,13 @@ class SimLoop(asyncio.AbstractEventLoop):
         self._tasks_kept = 256
         self._closed = False
 
-    # --- turning --------------------------------------------------------------------------------------------------
+    # --- turns ----------------------------------------------------------------------------------------------------
 
     def time(self) -> float:
         return self._now
 
     def turn(self) -> bool:
-        """Run what is ready now, in an order drawn from the seed; False if nothing is."""
+        """Run the callbacks that are ready, in an order drawn from the seed. Returns False if there are none."""
         ready = self._ready
         if not ready:
             return False
@@ -138,24 +138,24 @@ class SimLoop(asyncio.AbstractEventLoop):
         except ProcessDied:
             if process is not None:
                 process.die()
-        except BaseException as error:  # noqa: BLE001 - a callback's error must not end the loop; the world looks at it
+        except BaseException as error:  # noqa: BLE001 - the world raises it later; it must not end the loop
             self.errors.append(error)
 
     def next_timer(self) -> float:
-        """Return when the next timer is due; infinite if there is none."""
+        """Return the time of the next timer; infinity if there is none."""
         timers = self._timers
         while timers and (timers[0][2].dropped or _is_dead(timers[0][2])):
             heapq.heappop(timers)
         return timers[0][0] if timers else math.inf
 
     def jump(self, until: float = math.inf) -> bool:
-        """Go to the next timer when nothing is ready. If that is later than ``until``, go there and return False."""
-        following = self.next_timer()
-        if following > until or following == math.inf:
+        """Move time to the next timer. If that is later than ``until``, move time to ``until`` and return False."""
+        due = self.next_timer()
+        if due > until or due == math.inf:
             if until != math.inf:
                 self._now = max(self._now, until)
             return False
-        self._now = max(self._now, following)
+        self._now = max(self._now, due)
         timers = self._timers
         while timers and timers[0][0] <= self._now:
             self._ready.append(heapq.heappop(timers)[2])
@@ -168,11 +168,11 @@ class SimLoop(asyncio.AbstractEventLoop):
         process.held.clear()
 
     def run_until_complete(self, future: Generator[Any, None, T] | Coroutine[Any, Any, T] | Any) -> T:
-        """Run, skipping time, until this is done. Raises RuntimeError if it never can be."""
+        """Run until the future is done, and skip waiting times. Raises RuntimeError if it can never be done."""
         task: asyncio.Future[T] = future if isinstance(future, asyncio.Future) else self.create_task(future)
         while not task.done():
             if not self.turn() and not self.jump():
-                raise RuntimeError("Nothing is ready and no timer is set: this would wait for ever.")
+                raise RuntimeError("Nothing is ready and no timer is set, so this would wait forever.")
         return task.result()
 
     def is_running(self) -> bool:
@@ -182,7 +182,7 @@ class SimLoop(asyncio.AbstractEventLoop):
         return self._closed
 
     def close(self) -> None:
-        """Let go of everything. Code that is still open ends silently; what it does then is ignored."""
+        """Drop all callbacks and close all coroutines. Whatever they do then is ignored."""
         self._closed = True
         self._ready.clear()
         self._timers.clear()
@@ -194,12 +194,12 @@ class SimLoop(asyncio.AbstractEventLoop):
             try:
                 if coro is not None:
                     coro.close()
-            except BaseException:  # noqa: BLE001, S112 - nobody listens any more
+            except BaseException:  # noqa: BLE001, S112 - the world is closed
                 continue
         self._tasks.clear()
         self._ready.clear()
 
-    # --- what asyncio asks of a loop ------------------------------------------------------------------------------
+    # --- the interface of asyncio ---------------------------------------------------------------------------------
 
     def call_soon(  # type: ignore[override]  # asyncio's own loops do not promise the types of arguments either
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
@@ -243,21 +243,21 @@ class SimLoop(asyncio.AbstractEventLoop):
         return False
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Keep the exception of a task or future that nobody awaited."""
+        """Keep the exception of a task or future that was never awaited."""
         error = context.get("exception")
         if error is not None and not isinstance(error, ProcessDied):
             self.errors.append(error)
 
     async def shutdown_asyncgens(self) -> None:
-        """Do nothing: asynchronous generators end with the code that made them."""
+        """Do nothing, because asynchronous generators end with the code that created them."""
 
     async def shutdown_default_executor(self, timeout: float | None = None) -> None:
-        """Do nothing: there is no executor."""
+        """Do nothing, because there is no executor."""
 
 
 def make_loop(seed: int = 0) -> SimLoop:
     """Return a loop that draws the order of callbacks from this seed."""
-    return SimLoop(seed)  # type: ignore[abstract]  # what it lacks is put into the class below, as refusals
+    return SimLoop(seed)  # type: ignore[abstract]  # the missing methods are set below
 
 
 def _is_dead(handle: SimHandle) -> bool:
@@ -278,6 +278,6 @@ def _refused(name: str) -> Callable[..., NoReturn]:
 
 
 OUTSIDE = (*IO_METHODS, "run_in_executor", "call_soon_threadsafe", "run_forever")
-# Set as methods: __getattribute__ would slow down every use of the loop.
+# These are set as methods, because __getattribute__ would slow down every use of the loop.
 for _name in OUTSIDE:
     setattr(SimLoop, _name, _refused(_name))

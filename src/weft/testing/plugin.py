@@ -1,7 +1,7 @@
-"""The pytest plugin: ``weft_app`` is your app, ``weft_world`` a simulated world for it. Tests stay synchronous.
+"""The pytest plugin: ``weft_app`` is your app, and ``weft_world`` a simulated world for it. Tests are synchronous.
 
-Say in the ini file which app it is (``weft_app = "shop:app"``), or override the fixture. Nothing of Weft is loaded
-before a test asks.
+Name the app in the ini file (``weft_app = "shop:app"``), or override the fixture. Weft is imported only when a test
+uses a fixture.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let the ini file name the app."""
-    parser.addini("weft_app", 'the app that weft_world is made for: "module:name"', default="")
+    """Add the ini option that names the app."""
+    parser.addini("weft_app", 'the app of weft_world: "module:name"', default="")
 
 
 @pytest.fixture
@@ -37,12 +37,12 @@ def weft_app(request: pytest.FixtureRequest) -> App:
 
 @pytest.fixture
 def weft_world(weft_app: App) -> Iterator[World]:
-    """Return a simulated world for the app. A planned crash that never happened fails the test: it proved nothing."""
-    from weft.testing.world import World  # noqa: PLC0415 - who has Weft installed and does not test it must not pay
+    """Return a simulated world for the app. The test fails if a planned crash did not happen."""
+    from weft.testing.world import World  # noqa: PLC0415 - slow to import, and many tests do not use it
 
     world = World(weft_app)
     yield world
     missed = world.missed_crashes()
     world.close()
     if missed:
-        pytest.fail(f"planned crashes that never came: {', '.join(missed)}")
+        pytest.fail(f"planned crashes that did not happen: {', '.join(missed)}")

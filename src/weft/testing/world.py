@@ -1,8 +1,8 @@
-"""A world for tests, with time that you move, steps that you fake and a process that you crash.
+"""A simulated world for tests, in which you move time, fake steps and crash the process.
 
-Your app runs on a store in memory; its own database is never touched. Everything is synchronous and follows from the
-seed. There is one process at a time; when it dies, all of its memory is gone and the store stays, and a new one goes on
-from there.
+The app runs on a store in memory; its own database is never touched. Everything is synchronous and depends only on the
+seed. There is one process at a time. When it dies, its memory is lost but the store is kept, and a new process
+continues.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ R = TypeVar("R")
 T = TypeVar("T")
 
 _NEVER = 1e12
-"""Seconds. Nobody else writes to this store, so nothing has to be looked for.
+"""Seconds after which periodic work of the engine would run, which is never.
 
-The engine's own rounds are put off for ever, and skipping a year costs no more than skipping a minute.
+No other process writes to this store, so no polling is needed. Skipping a year then costs no more than skipping a
+minute.
 """
 _SETTINGS = Settings(
     lease_seconds=_NEVER,
@@ -52,7 +53,7 @@ _SETTINGS = Settings(
 
 
 class World:
-    """A simulated world for one app. The same seed gives the same world, down to the last callback."""
+    """A simulated world for one app. The same seed gives exactly the same world."""
 
     def __init__(self, app: App, seed: int = 0) -> None:
         self.seed = seed
@@ -64,10 +65,10 @@ class World:
         self._book = CallBook(app)
         self._crashes = Crashes(self._book)
         self._services: list[RunService] = []
-        """Of every process there was, the last one now."""
+        """The services of all processes so far. The last one is the current process."""
         self._named = 0
-        # These must not refer to the world, or it would never be freed.
-        self._finalizer = weakref.finalize(self, _let_go, self._loop, self._services)
+        # The arguments must not refer to the world, or it would never be freed.
+        self._finalizer = weakref.finalize(self, _close_all, self._loop, self._services)
         with self._bound():
             self._boot()
 
@@ -92,7 +93,7 @@ class World:
         invocation = self.app.registered.invocation(call, input)
         workflow = invocation.workflow
         self._named += 1
-        # The id is chosen first: if the process dies meanwhile, the same start is repeated, not a second one.
+        # The id is chosen first, so that a start that is repeated after a crash is the same start.
         run_id = id if id is not None else f"{workflow.name}-{self._named}"
 
         started = self.perform(lambda: self.app.launch(invocation, run_id))
@@ -112,13 +113,13 @@ class World:
             self._drive(lambda: False, until=until)
 
     def settle(self) -> None:
-        """Run everything that can run now, until only time or people can help."""
+        """Run everything that can run without moving time."""
         self.advance(0)
 
     # --- steps ----------------------------------------------------------------------------------------------------
 
     def fake(self, step: object, *results_or_exceptions: Any) -> None:
-        """Answer the attempts of a step with these values or exceptions, one each; the last one is repeated.
+        """Answer each attempt of a step with one of these values or exceptions, in order. The last one is repeated.
 
         A function is called with the step's arguments.
         """
@@ -134,8 +135,8 @@ class World:
     def crash(self, *, at: object, when: When = "after", times: int = 1) -> None:
         """Plan a crash of the process at a step or location, before or after its result is committed.
 
-        ``before``: the body has run, and nobody knows, so it will run again under the same key. ``after``: it will
-        never run again. The next process starts by itself.
+        With ``before``, the body has run but its result is lost, so it runs again with the same key. With ``after``, it
+        does not run again. The next process starts by itself.
         """
         self._crashes.plan(self._book.name_of(at), when, times)
 
@@ -147,7 +148,7 @@ class World:
 
     @property
     def writes(self) -> list[str]:
-        """Every write to the store so far. A crash can be planned before and after each."""
+        """Every write to the store so far. A crash can be planned before or after each of them."""
         return list(self._crashes.writes)
 
     def crash_at_write(self, place: tuple[int, When] | None) -> None:
@@ -162,12 +163,12 @@ class World:
         """Return a new idempotency key, so that a command repeated after a crash counts once."""
         return self._ids.new()
 
-    # --- inside ---------------------------------------------------------------------------------------------------
+    # --- internals ------------------------------------------------------------------------------------------------
 
     def perform(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Run a coroutine in the process, skipping time until it is done.
+        """Run a coroutine in the process until it is done, and skip waiting times.
 
-        If the process dies, the next one is asked again.
+        If the process dies, ``make`` is called again in the next process.
         """
         with self._bound():
             while True:
@@ -177,12 +178,12 @@ class World:
                     return task.result()
 
     def _tell(self, run_id: str, command: Mailed) -> None:
-        """Give a run a command that counts once, even if the process dies and it is given again."""
+        """Send a command to a run. It counts once, even if it is repeated after a crash."""
         key = self.new_key()
         self.perform(lambda: self._service.tell(RunId(run_id), command, key=key))
 
     def _drive(self, over: Callable[[], bool], *, until: float | None = None) -> bool:
-        """Run until it is over; False if the process died before, or the time is up."""
+        """Run until ``over`` returns True. Returns False if the process died or the time was up before that."""
         loop = self._loop
         process = self._process
         while process.alive and not over():
@@ -206,21 +207,21 @@ class World:
         rows = [run for run in self._store.content.runs.values() if run.is_open]
         waits = "; ".join(f"{run.id} is {run.status}" for run in rows) or "no run is open"
         return UsageError(
-            f"Nothing more happens by itself in this world: {waits}.",
-            hint="Start with world.start(...), then send(), answer() or resume what run.waiting_for() names.",
+            f"Nothing more can happen by itself in this world: {waits}.",
+            hint="Use world.start(...), and then send() or answer() for what run.waiting_for() lists.",
             code="usage.simulated",
         )
 
     def _boot(self) -> None:
         """Start a new process on the same store.
 
-        What the one before held is claimable at once, as when the system frees a dead one's locks.
+        The runs of the previous process can be claimed at once, as when the system frees the locks of a dead process.
         """
         for local in _hosts_of(self._services[-1:]):
             self._store.content.hosts.pop(local.host, None)
         self._process = process = Process(f"process-{len(self._services) + 1}")
         host = process.context.copy().run(self._open)
-        # Nothing leaves this stack: a simulated process ends by dying.
+        # This stack is never closed, because a simulated process ends by dying.
         entered = contextlib.AsyncExitStack().enter_async_context(host)
         started = process.context.copy().run(self._loop.create_task, entered)
         if self._drive(lambda: started.done() or not process.alive):
@@ -243,7 +244,7 @@ class World:
 
     @contextlib.contextmanager
     def _bound(self) -> Iterator[None]:
-        """Let the app use this world's service for the time being."""
+        """Bind the app to the service of this world."""
         before = self.app.bind(self._services[-1] if self._services else None)
         try:
             yield
@@ -251,7 +252,7 @@ class World:
             self.app.bind(before)
 
     def close(self) -> None:
-        """Stop everything that still runs. The world cannot be used afterwards. Also happens by itself."""
+        """Stop everything that still runs. The world cannot be used afterwards. Also called on garbage collection."""
         self._finalizer()
 
 
@@ -259,7 +260,7 @@ def _hosts_of(services: Sequence[RunService]) -> list[LocalRuns]:
     return [service.local for service in services if service.local is not None]
 
 
-def _let_go(loop: SimLoop, services: Sequence[RunService]) -> None:
+def _close_all(loop: SimLoop, services: Sequence[RunService]) -> None:
     for local in _hosts_of(services):
         for actor in local.all():
             actor.close()
@@ -283,7 +284,7 @@ class SimRun(Generic[R]):
 
     @property
     def status(self) -> str:
-        """The status, once the world has settled."""
+        """The status after the world has settled."""
         self.world.settle()
         return self.world.perform(lambda: self._handle().status())
 
@@ -316,11 +317,11 @@ class SimRun(Generic[R]):
         )
 
     def cancel(self, reason: str = "", *, force: bool = False) -> None:
-        """Ask the run to stop. ``force`` ends it without asking its code."""
+        """Ask the run to stop. ``force`` ends it without running its code."""
         self.world._tell(self.id, CancelRun(reason, force))  # noqa: SLF001 - a run is part of its world
 
     def waiting_for(self) -> list[Waiting]:
-        """Return what the run waits for: kind, location, since when, until when."""
+        """Return what the run waits for, with kind, location, begin and end of each wait."""
         self.world.settle()
 
         async def explain() -> list[Waiting]:

@@ -1,4 +1,4 @@
-"""Pieces of the JSON Schemas that editors use for graph and step documents."""
+"""Parts of the JSON Schemas that editors use for graph and step documents."""
 
 from __future__ import annotations
 
