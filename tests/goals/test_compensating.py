@@ -106,12 +106,12 @@ def test_a_node_that_names_such_a_step_is_taken_back_too() -> None:
     ("change", "told"),
     [
         ({"http": {"url": "https://a.example", "compensate": "https://a.example/{nobody}"}}, "nobody"),
-        ({"http": {"url": "https://a.example", "compensate": "a.example"}}, "address"),
+        ({"http": {"url": "https://a.example", "compensate": "a.example"}}, "URL"),
         ({"undo": "refund"}, "both say how to undo it"),
         ({"cache": True}, "a step with an undo cannot be cached"),
         ({"needs": {"order_id": "string", "x": {"name": "result"}}}, "gets the result"),
     ],
-    ids=["place", "address", "twice", "cached", "name"],
+    ids=["place", "URL", "twice", "cached", "name"],
 )
 def test_what_cannot_work_is_refused_at_the_door(change: dict[str, Any], told: str) -> None:
     steps = charging()

@@ -58,7 +58,7 @@ def test_timers_of_the_same_moment_come_in_an_order_of_the_seed_and_never_early(
 
 def test_waiting_for_nothing_is_an_error_and_not_for_ever() -> None:
     loop = make_loop()
-    with pytest.raises(RuntimeError, match="for ever"):
+    with pytest.raises(RuntimeError, match="forever"):
         loop.run_until_complete(loop.create_future())
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 from weft.cli.arguments import pairs
 from weft.cli.login import login
 from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
-from weft.cli.run_control import handle_of, report
+from weft.cli.run_control import report, run_handle
 from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.core.escapes import escape_line
 from weft.core.ids import RunId
@@ -140,7 +140,7 @@ async def answer_question(question: str, given: TypedAnswer, *, url: str | None,
         digest = given.digest or (asked.digest if asked is not None else "")
         by = given.by if given.by is not None else login()
         form = form_of(given.form, schema) if given.form else None
-        handle = handle_of(service, row)
+        handle = run_handle(service, row)
         await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form, digest=digest)
         done = "approved" if given.approved else "rejected"
         await report(service, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")

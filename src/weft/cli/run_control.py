@@ -27,7 +27,7 @@ LOOK_SECONDS = 0.02
 NO_HOST = "no process hosts the run now; the next host will act on this."
 
 
-def handle_of(service: RunService, row: RunRow) -> Handle[Any]:
+def run_handle(service: RunService, row: RunRow) -> Handle[Any]:
     """Return a handle of the run."""
     return Handle(service, RunId(row.id), Codec.of(Any))
 
@@ -36,14 +36,14 @@ async def send_message(run: str, name: str, body: str, *, key: str | None, url: 
     """Send a message to a run. The body ``-`` is read from stdin."""
     async with open_run(run, url, app) as (service, row):
         content = parse_word(sys.stdin.read() if body == "-" else body)
-        await handle_of(service, row).send(name, content, key=key)
+        await run_handle(service, row).send(name, content, key=key)
         await report(service, row, f'"{name}" delivered to {row.id}', f'"{name}" kept for {row.id}')
 
 
 async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app: str | None) -> None:
     """Ask a run to stop or, with ``force``, end it without running its code."""
     async with open_run(run, url, app) as (service, row):
-        await handle_of(service, row).cancel(reason, force=force)
+        await run_handle(service, row).cancel(reason, force=force)
         action = "ended without running its code" if force else "asked to stop"
         await report(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
         now = await service.row(row.id)
@@ -59,21 +59,21 @@ async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app
 async def pause_run(run: str, *, url: str | None, app: str | None) -> None:
     """Start no new work in a run until it is resumed."""
     async with open_run(run, url, app) as (service, row):
-        await handle_of(service, row).pause()
+        await run_handle(service, row).pause()
         await report(service, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
 
 
 async def resume_run(run: str, *, url: str | None, app: str | None) -> None:
     """Continue a paused or held run."""
     async with open_run(run, url, app) as (service, row):
-        await handle_of(service, row).resume()
+        await run_handle(service, row).resume()
         await report(service, row, f"{row.id} continues", f"{row.id} will continue")
 
 
 async def retry_run(run: str, *, place: str, url: str | None, app: str | None) -> None:
     """Retry a failed run. With ``place``, everything from that location on is repeated."""
     async with open_run(run, url, app) as (service, row):
-        await handle_of(service, row).retry(start=place)
+        await run_handle(service, row).retry(start=place)
         action = f"retried{f' from {place}' if place else ''}"
         await report(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
 
