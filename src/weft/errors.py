@@ -1,7 +1,7 @@
-"""Every error that Weft raises, grouped by what the caller should do.
+"""Every error that Weft raises, grouped by what the caller can do about it.
 
     WeftError                     message, hint, code (``weft help CODE``), context
-    ├── UsageError                the caller is wrong; trying again does not help
+    ├── UsageError                the calling code is wrong; a repetition does not help
     │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport  MissingExtra
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
     │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadStep
@@ -24,9 +24,9 @@
     │   └── Corrupt (RunUnreadable)  NewerSchema  stored data cannot be read
     ├── HttpFailed                an HTTP call returned an error; .status
     │   ├── HttpUnavailable       no answer, or a temporary error
-    │   └── NotAnAnswer           an answer that cannot be read as outputs
+    │   └── NotAnAnswer           the answer cannot be read as outputs
     ├── ScriptFailed              a script in Lua or Ale raised; .line .reason
-    ├── EvaluationFailed          an expression got values that it cannot use
+    ├── EvaluationFailed          an expression cannot be evaluated with its values
     └── LimitExceeded             a limit on size, depth, count or time
 
     Critical  Rollback            raised by users: no retry; fail the run now
@@ -86,8 +86,8 @@ class WeftError(Exception):
     code: str = "weft.error"
 
     def __init__(self, message: str, *, hint: str = "", code: str | None = None, **context: object) -> None:
-        super().__init__(_ended_once(message))
-        self.hint = _ended_once(hint)
+        super().__init__(_without_double_stop(message))
+        self.hint = _without_double_stop(hint)
         self.context = context
         if code is not None:
             self.code = code
@@ -100,11 +100,11 @@ class WeftError(Exception):
         return f"{self.message} {self.hint}" if self.hint else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Exceptions pickle as cls(*args), which would lose keyword-only fields; steps in other processes raise these.
+        # Steps in other processes pickle their errors. By default, that calls cls(*args) and loses keyword-only fields.
         return _revive, (type(self), self.args, self.__dict__)
 
 
-def _ended_once(text: str) -> str:
+def _without_double_stop(text: str) -> str:
     """Remove a doubled full stop, for example after a message that ends with another message."""
     return text[:-1] if text.endswith("..") and not text.endswith("...") else text
 
@@ -189,14 +189,14 @@ class BadValue(UsageError):
 
 
 class BadGraph(UsageError):
-    """An invalid graph document or builder; ``findings`` has everything that is wrong with it."""
+    """An invalid graph document or builder. ``findings`` lists its errors and warnings."""
 
     code = "graph.invalid"
 
     @property
     def findings(self) -> Sequence[Any]:
-        found = self.context.get("findings", ())
-        return found if isinstance(found, list) else []
+        findings = self.context.get("findings", ())
+        return findings if isinstance(findings, list) else []
 
 
 class BadPlan(UsageError):
@@ -339,7 +339,7 @@ class BranchesFailed(WeftError, ExceptionGroup[Exception]):
         """Keep the names when ``split`` and ``except*`` take the group apart."""
         names = {id(error): name for name, error in self.errors.items()}
         part = {names.get(id(error), str(index)): error for index, error in enumerate(excs)}
-        # Splitting a nested group creates a new object without a name here. Do not lose its errors.
+        # Splitting a nested group creates a new object that has no name here. Its errors must not be lost.
         kept: Mapping[str, Exception] | Sequence[Exception] = part if len(part) == len(excs) else excs
         return BranchesFailed(self.message, kept, hint=self.hint, code=self.code, **self.context)
 
@@ -441,7 +441,7 @@ class RunUnreadable(Corrupt):
 
 def unreadable(what: str, error: Exception) -> Corrupt:
     """Make the error for stored data of a kind that this version does not know."""
-    hint = "It is damaged, or was written by a newer Weft. Its run is held; other runs are not affected."
+    hint = "The data is damaged, or was written by a newer Weft. The run is held; other runs are not affected."
     return Corrupt(f"{what} cannot be read ({error}).", hint=hint)
 
 

@@ -1,6 +1,6 @@
 """The compiled graph (IR) that the token machine runs. Immutable, JSON, identified by its content.
 
-Built only by ``compile_graph``, which has proved that scopes nest, so nothing is checked again. The terms are those of
+Only ``compile_graph`` builds it, after proving that scopes nest, so nothing is checked again. The terms are those of
 docs/internals/graph.md#1-the-compiled-graph. Edges, loops and scopes are named by what they connect, never by position,
 so that logs and states keep their meaning when the document changes elsewhere. An edge is named ``source>target`` (with
 ``@timeout`` or ``@back`` for these kinds, and ``#2`` for the second of a pair), a loop by its header, a scope by its
@@ -75,7 +75,7 @@ class WorkflowWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag
 
 
 class GoalWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="goal"):
-    """A child run with these goals. The input of the node is what it is given."""
+    """A child run with these goals. The input of the node becomes its given facts."""
 
     goals: list[str]
 
@@ -176,7 +176,7 @@ class Save(_Part, frozen=True, omit_defaults=True):
 
 
 class RetryRule(_Part, frozen=True, omit_defaults=True):
-    """The retry policy in the document. For a field that is None the policy of the step applies."""
+    """The retry policy in the document. For a field that is None, the policy of the step applies."""
 
     attempts: int | None = None
     backoff: Backoff | None = None
@@ -185,7 +185,7 @@ class RetryRule(_Part, frozen=True, omit_defaults=True):
 
 
 NO_RETRY: Final = RetryRule()
-"""A shared object, like the ones below: fields equal to it are left out, so that equal graphs have equal bytes."""
+"""A shared object. Fields equal to it are left out, so that equal graphs have equal bytes."""
 
 
 class Limits(_Part, frozen=True, omit_defaults=True):
@@ -400,7 +400,7 @@ def encode(graph: GraphModel) -> bytes:
 
 
 def decode(raw: bytes) -> GraphModel:
-    """Decode the result of ``encode``."""
+    """Decode a graph that ``encode`` has encoded."""
     return _decoder.decode(raw)
 
 

@@ -43,7 +43,7 @@ class Seen(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Token(msgspec.Struct, omit_defaults=True):
-    """A point of execution. ``value``: what arrived. ``sender``, ``edge``: the node and edge it came from."""
+    """A point of execution. ``value`` is the value that arrived, and ``sender`` and ``edge`` say from where."""
 
     id: str
     node: str
@@ -73,7 +73,7 @@ class Token(msgspec.Struct, omit_defaults=True):
 
 
 class Branch(msgspec.Struct, omit_defaults=True):
-    """One branch of a frame. ``writes``: its output, if anything was saved to it."""
+    """One branch of a frame. ``writes`` is its output, if something was saved to it."""
 
     edge: str
     live: int = 0
@@ -96,7 +96,10 @@ class Branch(msgspec.Struct, omit_defaults=True):
 
 
 class Frame(msgspec.Struct, omit_defaults=True):
-    """The branches that one fan-out opened. ``fan_in`` empty: nothing closes it. ``made``: order of creation."""
+    """The branches that one fan-out opened.
+
+    If ``fan_in`` is empty, nothing closes them. Frames are ``made`` in order.
+    """
 
     id: str
     opener: str
@@ -123,7 +126,7 @@ class Frame(msgspec.Struct, omit_defaults=True):
 
 
 class LoopRun(msgspec.Struct, omit_defaults=True):
-    """One instance of a loop. ``taken``: exits that a token took."""
+    """One instance of a loop. ``taken`` lists the exits that a token took."""
 
     id: str
     loop: str
@@ -134,7 +137,7 @@ class LoopRun(msgspec.Struct, omit_defaults=True):
 
 
 class Slot(msgspec.Struct, omit_defaults=True):
-    """What the edges of a join (or of a plain node with several) have delivered: token ids, or "" for a skip."""
+    """The deliveries of the edges of a join, or of a node with several edges: token ids, or "" for a skip."""
 
     node: str
     path: Path
@@ -142,7 +145,7 @@ class Slot(msgspec.Struct, omit_defaults=True):
     timer: int = 0
     """The timer of the deadline of the join."""
     owed: dict[str, int] = {}
-    """Edges that a join stopped waiting for. What they still deliver is discarded."""
+    """The edges that a join no longer waits for. Their deliveries are discarded."""
 
 
 class Kept(msgspec.Struct, omit_defaults=True):
@@ -188,13 +191,13 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     unarmed: list[str] = []
     """Joins with a deadline whose timer has not been set yet."""
     agenda: list[str] = []
-    """Tokens for which something must be decided: they were routed, failed, or are to be started."""
+    """The tokens that need a decision: they are to be started or routed, or have failed."""
     by_task: dict[int, str] = {}
     made: int = 0
     hops: int = 0
     executed: dict[str, int] = {}
     letters: dict[str, DeadLetter] = {}
-    """Failures that no edge handled and that were not discarded, by token."""
+    """The failures that no edge handled and nobody discarded, by token."""
 
 
 def seen_after(token: Token, output: Raw) -> dict[str, Seen]:
