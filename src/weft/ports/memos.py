@@ -18,7 +18,7 @@ class Memo(msgspec.Struct, frozen=True, kw_only=True):
     run: RunId
     at: Millis
     until: Millis | None = None
-    """When the memo expires; None: never."""
+    """When the memo expires; None if it never does."""
 
 
 class Memos(Protocol):

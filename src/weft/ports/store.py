@@ -350,24 +350,24 @@ class Addressed(msgspec.Struct, frozen=True):
     """The answer to mail that was sent to a run by its id."""
 
     row: RunRow | None
-    """The row just before the mail. None: there is no such run."""
+    """The row just before the mail; None if there is no such run."""
     sent: Sent | None
-    """None: nothing was sent, because no host owns the run, or its log cannot be read."""
+    """The judgement; None if nothing was sent, because no host owns the run or its log cannot be read."""
 
 
 class News(msgspec.Struct, frozen=True, kw_only=True):
-    """What there is for a host to do after other processes wrote."""
+    """The work that other processes have left for a host."""
 
     inboxes: Mapping[RunUid, Sequence[Mail] | Corrupt]
-    """The inboxes of its runs, as :meth:`Inboxes.waiting` returns them."""
+    """The inboxes of its runs, as ``Inboxes.waiting`` returns them."""
     claimable: bool
-    """Whether there are runs that :meth:`Directory.claimable` would return."""
+    """Whether there are runs that ``Directory.claimable`` would return."""
     wake_at: Millis | None
-    """As :meth:`Directory.next_wake`."""
+    """The result of ``Directory.next_wake``."""
 
 
 class Inboxes(Protocol):
-    """Mail between processes: each question that both sides ask for every message, as one call."""
+    """The mail between processes. Each side needs one call per message."""
 
     async def send_to(self, id: RunId, mail: Mail) -> Addressed:
         """Put mail into the inbox of the run with this id if a host owns it. Its ``to`` is ignored."""
@@ -376,16 +376,16 @@ class Inboxes(Protocol):
     async def waiting(self, host: HostId, *, limit: int) -> Mapping[RunUid, Sequence[Mail] | Corrupt]:
         """Return the inboxes of this owner's runs that have mail, except those with a fault. Oldest mail comes first.
 
-        A damaged inbox is Corrupt; others are not affected.
+        A damaged inbox is returned as Corrupt and does not affect the others.
         """
         ...
 
     async def news(
         self, host: HostId, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> News | None:
-        """Return what there is to do, if another process wrote since the last call; else None.
+        """Return the work that other processes left since the last call; None if none of them wrote.
 
-        May return something without a write, but never None after a visible commit. ``limit`` is that of inboxes.
+        May return work without a write, but never None after a visible commit. At most ``limit`` inboxes are returned.
         """
         ...
 
@@ -458,7 +458,7 @@ class TaskQueue(Protocol):
     async def take(
         self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
-        """Claim up to ``limit`` unclaimed rows that are due, in these queues (None: all) and for these steps.
+        """Claim up to ``limit`` unclaimed rows that are due, in these queues (None for all) and for these steps.
 
         The oldest come first, after those in queues with a higher priority. Rows of runs that are over are not claimed.
         No more rows of a queue are claimed than its limits allow.

@@ -59,7 +59,7 @@ class HostCatalogue(Protocol):
         ...
 
     def resolve(self, workflow: str, version: str) -> Callee | None:
-        """Return the program with this name and version (empty: the newest)."""
+        """Return the program with this name and version (empty for the newest)."""
         ...
 
     def startable(self) -> Sequence[str]:

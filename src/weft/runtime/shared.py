@@ -174,7 +174,7 @@ class SharedTasks:
         self.offered.pop(uid, None)
 
     def withdraw(self, uid: RunUid, tasks: Sequence[int] | None = None) -> None:
-        """Remove the rows of tasks that are no longer needed (None: all tasks of the run)."""
+        """Remove the rows of tasks that are no longer needed (None for all tasks of the run)."""
         offered = self.offered.get(uid, {})
         known = [task for task in offered if tasks is None or task in tasks]
         if known:

@@ -39,7 +39,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
 def check_tenant(name: str) -> str:
-    """Check the name of a tenant and return it. Empty: no tenant. Raises UsageError."""
+    """Check the name of a tenant and return it. It may be empty. Raises UsageError."""
     if name and _NAME.fullmatch(name) is None:
         raise UsageError(
             f"{name[:60]!r} cannot be the name of a tenant.",

@@ -41,7 +41,7 @@ class Identity(msgspec.Struct, frozen=True):
     tenant: str = ""
     """The tenant whose runs the caller sees. Empty for an operator, who sees all runs."""
     groups: frozenset[str] | None = None
-    """The groups for which the caller may answer questions. None: not identified, so any name it gives is accepted."""
+    """The groups for which the caller may answer questions. None if it is not identified and may use any name."""
 
     @property
     def name(self) -> str:

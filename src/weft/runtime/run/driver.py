@@ -53,7 +53,7 @@ class Program(Protocol):
         ...
 
     def defaults(self, given: bytes | None) -> bytes:
-        """Return the defaults of the parameters that this input (None: not known) omits, as JSON, or nothing."""
+        """Return the defaults of the parameters that this input (None if unknown) omits, as JSON, or nothing."""
         ...
 
     def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:

@@ -37,7 +37,7 @@ class MemoryInboxes:
     async def news(
         self, host: HostId, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> News | None:
-        """Return what there is to do: the store cannot tell which of several simulated processes wrote."""
+        """Return the work in any case, because the store cannot tell which of several simulated processes wrote."""
         return News(
             inboxes=await self.waiting(host, limit=limit),
             claimable=bool(await self._directory.claimable(workflows, dead=dead, now=now, limit=1)),

@@ -1,4 +1,4 @@
-"""Inboxes in Postgres. A hint of another process says when to read them: all that there is to do, in one query."""
+"""Inboxes in Postgres. They are read in one query, after a hint from another process."""
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PostgresInboxes:
         self._hints = hints
 
     async def send_to(self, id: RunId, mail: Mail) -> Addressed:
-        """Send mail in two statements: its checksum covers the uid, so that is read first. The second one judges."""
+        """Send mail. The first statement reads the uid, which the checksum covers; the second one judges and writes."""
         row = await self._directory.find(id)
         if row is None or row.owner is None or row.fault is not None:
             return Addressed(row, None)

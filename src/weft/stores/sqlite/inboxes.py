@@ -1,4 +1,4 @@
-"""Inboxes in SQLite. ``data_version`` tells for nothing whether another process wrote; only then is anything read."""
+"""Inboxes in SQLite. They are read only after another process wrote, which ``data_version`` tells at no cost."""
 # ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class SqliteInboxes:
     async def news(
         self, host: HostId, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> News | None:
-        # The version of the connection that writes: its own commits do not change it.
+        # Read on the writing connection, because its own commits do not change this version.
         version = await self._writer.read(lambda connection: int(connection.pragma("data_version")))
         if version == self._version:
             return None
