@@ -173,7 +173,7 @@ class App(Registrar):
             executor=self._executor,
             settings=settings,
             about=describe_process(catalogue.programs(), catalogue.queues() or self.registered.queue_names()),
-            # Whoever hosts it, a server or a script: SIGTERM is how a process is told to end in order.
+            # SIGTERM ends the process cleanly, in a server as well as in a script.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )
         self._service = RunService(store, given.clock, given.ids)
@@ -226,7 +226,7 @@ class App(Registrar):
         return self._router
 
     def bind(self, service: RunService | None) -> RunService | None:
-        """Let this app use another service, as in a simulated world. Returns the service that it used before."""
+        """Use another run service, for example that of a simulated world. Returns the previous one."""
         before, self._service = self._service, service
         return before
 

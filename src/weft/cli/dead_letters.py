@@ -59,4 +59,4 @@ async def change_dead_letter(action: str, letter: str, *, url: str | None, app: 
     async with open_run(run, url, app) as (service, row):
         command = c.RequeueLetter(token) if action == "requeue" else c.DiscardLetter(token)
         await service.tell(RunId(row.id), command)
-        say(f"{row.id} performs it again" if action == "requeue" else f"the letter of {row.id} is discarded")
+        say(f"the dead letter of {row.id} is {'requeued' if action == 'requeue' else 'discarded'}")

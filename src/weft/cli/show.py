@@ -129,7 +129,7 @@ def status_line(row: RunRow, history: History, now: int) -> SafeText:
 
 
 def after_failure(row: RunRow, history: History) -> str:
-    """Say how to continue after a failure. A run that never began or was undone cannot be retried."""
+    """Return advice on how to continue after a failure. A run that never began or was undone cannot be retried."""
     notes = history.failure.attributes if history.failure is not None else {}
     new_run = f"Start a new run with another id: weft start {row.workflow} --input FILE"
     if notes.get(NEVER_BEGAN) == row.id:

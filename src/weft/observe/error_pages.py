@@ -188,7 +188,7 @@ PAGES: dict[str, ErrorPage] = {
     "usage.simulated": ErrorPage(
         "A test used something that a simulated world does not have, or nothing can happen in that world any more.",
         "A simulated world has virtual time, and no threads, sockets or subprocesses. A run that waits for a person or "
-        "a message waits for ever unless the test sends an answer.",
+        "a message waits forever unless the test sends an answer.",
         "Replace the step with world.fake(...), or use send() and answer() for what run.waiting_for() lists.",
     ),
     # Well formed, not possible now
