@@ -21,6 +21,7 @@ from tests.goal.worlds import ALL, planned, random_behaviour, random_steps
 from tests.graph.documents import compiled, nodes
 from tests.graph.random_graphs import timed, well_nested
 from tests.graph.random_plays import Play, Program, drawn_answers
+from tests.schedule.desk import play_schedule
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.machine import CodeMachine
@@ -31,7 +32,11 @@ from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import GraphState
 from weft.core.run.kernel import Kernel
+from weft.core.schedule.machine import ScheduleMachine
+from weft.core.schedule.state import ScheduleState
+from weft.core.schedule.state import restore_state as restore_schedule
 from weft.graphs.load import load_graph
+from weft.runtime.calendar import CALENDAR
 
 FOLDER = Path(__file__).parents[1] / "golden" / "events"
 HASHES = FOLDER / "HASHES"
@@ -63,11 +68,29 @@ GOAL = (
 )
 
 
+SCHEDULE = (
+    e.RunStarted,
+    e.ScheduleDeclared,
+    e.ScheduleFired,
+    e.ScheduleQueued,
+    e.ScheduleMissed,
+    e.ScheduledRunFound,
+    e.ScheduledRunEnded,
+    e.BackfillRequested,
+    e.ScheduleCarried,
+    e.TimerFired,
+    e.RunPaused,
+    e.RunResumed,
+    e.RunCancelledEvent,
+)
+
+
 def kinds() -> list[str]:
-    """What must be frozen: every kind of a code run, and what graphs and goals make of theirs."""
+    """What must be frozen: every kind of a code run, and what graphs, goals and schedules make of theirs."""
     code = [kind_of(event) for event in EVENTS]
     graph = [f"graph.{kind_of(event)}" for event in GRAPH]
-    return sorted([*code, *graph, *(f"goal.{kind_of(event)}" for event in GOAL)])
+    schedule = [f"schedule.{kind_of(event)}" for event in SCHEDULE]
+    return sorted([*code, *graph, *(f"goal.{kind_of(event)}" for event in GOAL), *schedule])
 
 
 def hash_of(path: Path) -> str:
@@ -90,6 +113,8 @@ def applied(kind: str, case: Case) -> Any:
         machine = GraphMachine(Program(msgspec.convert(case["graph"], GraphModel)), restore_state(before))
     elif kind.startswith("goal."):
         machine = GoalMachine.restore(GoalProgram(), before)
+    elif kind.startswith("schedule."):
+        machine = ScheduleMachine(CALENDAR, restore_schedule(before))
     else:
         machine = CodeMachine.restore(before)
     machine.evolve(e.decode(msgspec.json.encode(case["event"])), at=case["at"])
@@ -141,10 +166,15 @@ def _goal(seed: int) -> Cases:
     return _around(GoalMachine(GoalProgram(), GoalState(uid=UID)), table.log, "goal.")
 
 
+def _schedule(seed: int) -> Cases:
+    log = play_schedule(random.Random(f"freeze schedule {seed}"), carries=seed % 4 == 0)
+    return _around(ScheduleMachine(CALENDAR, ScheduleState(uid=UID)), log, "schedule.")
+
+
 def found_cases(missing: set[str]) -> dict[str, list[Case]]:
     """The smallest cases of each missing kind among many random histories."""
     found: dict[str, list[Case]] = {kind: [] for kind in missing}
-    styles: list[tuple[Callable[[int], Cases], int]] = [(_code, 600), (_graph, 60), (_goal, 300)]
+    styles: list[tuple[Callable[[int], Cases], int]] = [(_code, 600), (_graph, 60), (_goal, 300), (_schedule, 40)]
     for draw, seeds in styles:
         for seed in range(seeds):
             for kind, case in draw(seed):

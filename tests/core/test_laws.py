@@ -268,7 +268,10 @@ def many_histories(count: int, seed: int = 0) -> list[History]:
     return made
 
 
-ELSEWHERE = {("paused", "held"), ("paused", "rolling_back"), ("rolling_back", "held"), ("cancelling", "cancelled")}
+ELSEWHERE = {
+    *(("paused", "held"), ("paused", "rolling_back"), ("rolling_back", "held")),
+    *(("cancelling", "cancelled"), ("cancelled", "running")),
+}
 """Changes that do not come from the code of a run."""
 
 

@@ -20,7 +20,10 @@ from weft.core.graph.tokens import GraphState
 from weft.core.run.env import Env
 from weft.core.run.state import OVER, Status
 from weft.core.run.statuses import ALLOWED, LIVE, TRANSITIONS
+from weft.core.schedule.machine import ScheduleMachine
+from weft.core.schedule.state import ScheduleState
 from weft.errors import Failure, Refused, RunFinished
+from weft.runtime.calendar import CALENDAR
 
 ENV = Env(now=1_000, check=lambda *_: None)
 UID = "0" * 32
@@ -39,6 +42,8 @@ def machine_of(style: str) -> Any:
         return CodeMachine.fresh(UID)
     if style == "graph":
         return GraphMachine(GraphProgram(drawn(1)), GraphState(uid=UID))
+    if style == "schedule":
+        return ScheduleMachine(CALENDAR, ScheduleState(uid=UID))
     return GoalMachine(GoalProgram(), GoalState(uid=UID))
 
 
@@ -61,13 +66,16 @@ def test_every_status_and_every_rule_is_in_the_tables() -> None:
         assert {before, after} <= LIVE | OVER | {"new"}
 
 
-@pytest.mark.parametrize("style", ["code", "graph", "goal"])
+@pytest.mark.parametrize("style", ["code", "graph", "goal", "schedule"])
 @pytest.mark.parametrize("kind", ALLOWED)
 @pytest.mark.parametrize("status", sorted(LIVE | OVER))
 def test_a_command_acts_is_ignored_or_refused_as_the_table_says(style: str, kind: type, status: Status) -> None:
     rule = ALLOWED[kind]
     machine = in_status(style, status)
-    if status in rule.acts:
+    if style == "schedule" and kind in (c.DeliverMessage, c.RetryRun):
+        with pytest.raises(Refused):  # whatever its status
+            machine.decide(COMMANDS[kind], ENV)
+    elif status in rule.acts:
         assert machine.decide(COMMANDS[kind], ENV)
     elif status in rule.ignored:
         assert machine.decide(COMMANDS[kind], ENV) == ()

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Policy, Style, UndoPlan
+from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Overlap, Parent, Policy, ScheduleSpec, Style, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure, unreadable
 
@@ -43,6 +43,8 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     """The uid of the run at the root of the tree, if that is another run."""
     trace: str = ""
     """The W3C traceparent of the caller."""
+    schedule: str = ""
+    """The uid of the schedule that starts the run."""
     refused: str = ""
     """Why the start is refused. The run is created anyway and fails, so that its parent learns of it."""
     refused_as: str = "run.id_taken"
@@ -123,7 +125,7 @@ class CancelRun(Command, frozen=True, tag="cancel_run"):
 
 
 class PauseRun(Command, frozen=True, tag="pause_run"):
-    pass
+    reason: str = ""
 
 
 class ResumeRun(Command, frozen=True, tag="resume_run"):
@@ -308,6 +310,50 @@ class RecallWork(Command, frozen=True, kw_only=True, tag="recall_work"):
     at: int = 0
 
 
+# --- schedules ---------------------------------------------------------------------------------------------------
+
+
+class StartSchedule(StartRun, frozen=True, kw_only=True, tag="start_schedule"):
+    """Create a schedule."""
+
+    spec: ScheduleSpec
+    by: str = ""
+
+
+class DeclareSchedule(Command, frozen=True, kw_only=True, tag="declare_schedule"):
+    """Change the definition of a schedule, or add one again that was removed.
+
+    ``version`` says which hosts run one that is added again: those that declare it, or all.
+    """
+
+    spec: ScheduleSpec
+    version: str = "1"
+    by: str = ""
+
+
+class TriggerSchedule(Command, frozen=True, kw_only=True, tag="trigger_schedule"):
+    """Start a run of a schedule now. ``label`` is the last part of its id."""
+
+    label: str
+    by: str = ""
+
+
+class BackfillSchedule(Command, frozen=True, kw_only=True, tag="backfill_schedule"):
+    """Start the runs of past nominal times that have none."""
+
+    first: int
+    last: int
+    overlap: Overlap = "queue"
+    by: str = ""
+
+
+class ReportRunEnded(Command, frozen=True, kw_only=True, tag="report_run_ended"):
+    """Tell a schedule that a run which it started has ended."""
+
+    uid: str
+    status: str
+
+
 Mailed = (
     StartRun
     | ReportTaskSucceeded
@@ -328,6 +374,11 @@ Mailed = (
     | ReportWorkAccepted
     | AnswerWork
     | RecallWork
+    | StartSchedule
+    | DeclareSchedule
+    | TriggerSchedule
+    | BackfillSchedule
+    | ReportRunEnded
 )
 Asked = (
     ScheduleTask

@@ -11,7 +11,7 @@ NULL = Raw(b"null")
 ABSENT = Raw(b"")
 """Stands for a missing value, because msgspec cannot read an optional ``Raw``."""
 
-Style = Literal["code", "graph", "goal"]
+Style = Literal["code", "graph", "goal", "schedule"]
 Effect = Literal["pure", "idempotent", "irreversible"]
 Path = list[int | str]
 """A compact location: indexes into the run's name registry, each followed by its negated repeat number, if any.

@@ -46,6 +46,19 @@ from weft.core.graph_events import LetterDiscarded as LetterDiscarded
 from weft.core.graph_events import NodeFailed as NodeFailed
 from weft.core.graph_events import NodeRouted as NodeRouted
 from weft.core.ids import EntryId
+from weft.core.schedule_events import UNCHANGED as UNCHANGED
+from weft.core.schedule_events import BackfillRequested as BackfillRequested
+from weft.core.schedule_events import Dst as Dst
+from weft.core.schedule_events import Overlap as Overlap
+from weft.core.schedule_events import ScheduleCarried as ScheduleCarried
+from weft.core.schedule_events import ScheduleDeclared as ScheduleDeclared
+from weft.core.schedule_events import ScheduledRunEnded as ScheduledRunEnded
+from weft.core.schedule_events import ScheduledRunFound as ScheduledRunFound
+from weft.core.schedule_events import ScheduleFired as ScheduleFired
+from weft.core.schedule_events import ScheduleMissed as ScheduleMissed
+from weft.core.schedule_events import ScheduleQueued as ScheduleQueued
+from weft.core.schedule_events import ScheduleSpec as ScheduleSpec
+from weft.core.schedule_events import Why as Why
 from weft.core.task_events import TaskFailed as TaskFailed
 from weft.core.task_events import TaskLost as TaskLost
 from weft.core.task_events import TaskScheduled as TaskScheduled
@@ -86,6 +99,8 @@ class RunStarted(LogEvent, frozen=True, kw_only=True, tag="run_started"):
     """The uid of the run at the root of the tree, if that is another run."""
     trace: str = ""
     """The W3C traceparent of the caller that started the run."""
+    schedule: str = ""
+    """The uid of the schedule that started the run. It is told when the run ends."""
 
 
 class RunCompleted(LogEvent, frozen=True, kw_only=True, tag="run_completed"):
@@ -130,7 +145,8 @@ class RunEnding(LogEvent, frozen=True, kw_only=True, tag="run_ending"):
 
 
 class RunPaused(LogEvent, frozen=True, kw_only=True, tag="run_paused"):
-    pass
+    reason: str = ""
+    """Why, if somebody said so, or if the run was not paused by hand."""
 
 
 class RunResumed(LogEvent, frozen=True, kw_only=True, tag="run_resumed"):
@@ -428,6 +444,14 @@ AnyEvent = (
     | StepSkipped
     | DeadlineSet
     | DeadlinePassed
+    | ScheduleDeclared
+    | ScheduleFired
+    | ScheduleQueued
+    | ScheduleMissed
+    | ScheduledRunFound
+    | ScheduledRunEnded
+    | BackfillRequested
+    | ScheduleCarried
 )
 
 _encoder = msgspec.json.Encoder()

@@ -34,6 +34,9 @@ def child_uid(uid: str, seq: int) -> str:
 GOAL = "goal"
 """The workflow of a goal run that was started without one."""
 
+INTERNAL_WORKFLOWS = ("weft.schedule", "weft.bulk", "weft.hook")
+"""Workflows of Weft's own runs. Lists and counts of runs leave them out unless they are named."""
+
 TENANT_MARK = "@"
 """The first character of the ids of a tenant's runs: ``@acme/order-7``."""
 

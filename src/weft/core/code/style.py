@@ -24,8 +24,9 @@ from weft.core.run.decide import DECIDE
 from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
+from weft.core.run.mail import MAIL
 from weft.core.run.state import Undo
-from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, MailRows
 from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
@@ -50,6 +51,7 @@ class CodeStyle:
     has_code = True
     repeats_undone = True
     unanswered = ""
+    mail: ClassVar[MailRows] = MAIL
     effects: ClassVar[EffectRows] = EFFECTS
     consequences = None
     follow = None

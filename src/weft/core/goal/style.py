@@ -34,8 +34,9 @@ from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, arm_opened, dispatch_opened, perform
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
+from weft.core.run.mail import MAIL
 from weft.core.run.state import Undo
-from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, MailRows
 from weft.core.unfold import step_outputs
 from weft.core.values import is_ref, seal, unseal
 
@@ -47,6 +48,7 @@ class GoalStyle:
     has_code = False
     repeats_undone = False
     unanswered = "timed_out"
+    mail: ClassVar[MailRows] = MAIL
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
         e.WorkResumed: lambda run, event: (perform(run, event.task),),

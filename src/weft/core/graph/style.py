@@ -30,8 +30,9 @@ from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, dispatch_opened
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
+from weft.core.run.mail import MAIL
 from weft.core.run.state import Child, OpenTask, Undo
-from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, MailRows
 from weft.errors import Failure, NotFound, Refused
 
 _EMPTY_ENV = Env(now=0, check=lambda *_: None)
@@ -45,6 +46,7 @@ class GraphStyle:
     has_code = False
     repeats_undone = False
     unanswered = "{0.step} was accepted, but no answer came in time"
+    mail: ClassVar[MailRows] = MAIL
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
         e.NodeRouted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),

@@ -32,7 +32,7 @@ def _cancel(run: AnyRun, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
 
 def _pause(run: AnyRun, command: c.PauseRun, _: Env) -> Sequence[e.AnyEvent]:
     """Pause the run: no new work is dispatched, but results are still recorded."""
-    return (e.RunPaused(),) if permits(run.state, command) else ()
+    return (e.RunPaused(reason=command.reason),) if permits(run.state, command) else ()
 
 
 def _resume(run: AnyRun, command: c.ResumeRun, _: Env) -> Sequence[e.AnyEvent]:

@@ -26,20 +26,29 @@ class Predicate(msgspec.Struct, frozen=True):
 
 
 class MissingInputs(Exception):
-    """A decision needs blobs or results of predicates that only the runtime can provide.
+    """A decision needs blobs, results of predicates or facts about runs that only the runtime can provide.
 
     Nothing has changed. The runtime provides the inputs and repeats the decision.
     """
 
-    def __init__(self, *, blobs: Sequence[str] = (), questions: Sequence[Predicate] = ()) -> None:
-        super().__init__("the decision needs blobs or predicates that are not loaded yet")
+    def __init__(
+        self, *, blobs: Sequence[str] = (), questions: Sequence[Predicate] = (), runs: Sequence[str] = ()
+    ) -> None:
+        """``runs``: ids of which it must be known whether there are such runs."""
+        super().__init__("the decision needs blobs, predicates or runs that are not loaded yet")
         self.blobs = list(blobs)
         self.questions = list(questions)
+        self.runs = list(runs)
 
 
 def no_blob(_: str) -> bytes | None:
     """Return None, because no blob is in memory."""
     return None
+
+
+def no_run(_: str) -> bool | None:
+    """Return that there is no such run."""
+    return False
 
 
 def read_directly(_: Raw, read: Callable[[], Any]) -> Any:
@@ -64,6 +73,8 @@ class Env(msgspec.Struct, frozen=True):
     """Checks JSON against a JSON Schema. Returns the error, or None."""
     blob: Callable[[str], bytes | None] = no_blob
     """Returns the content of a blob if it is in memory."""
+    run_exists: Callable[[str], bool | None] = no_run
+    """Returns whether there is a run with this id. None: this must be fetched first, for each decision anew."""
     keep: Callable[[bytes], Raw] = keep_inline
     """Converts JSON to the form in the log: sealed, or a reference to a blob that is stored before the append."""
     check_child: Callable[[State], None] = allow_any_child

@@ -10,7 +10,7 @@ from weft.core.effects import AnyEffect, OutgoingMail, PerformTask
 from weft.core.events import AnyEvent
 from weft.core.run import effects, lifecycle, timers
 from weft.core.run.env import Env
-from weft.core.run.mail import MAIL, stop_child
+from weft.core.run.mail import stop_child
 from weft.core.run.plain import Continuation
 from weft.core.run.state import State
 from weft.core.run.statuses import RESTING, unknown_command
@@ -20,7 +20,7 @@ from weft.core.run.style import RunStyle
 class Kernel:
     """The state and style of one run."""
 
-    __slots__ = ("_consequences", "_decide", "_effects", "_evolve", "_follow", "state", "style")
+    __slots__ = ("_consequences", "_decide", "_effects", "_evolve", "_follow", "_mail", "state", "style")
 
     def __init__(self, state: State, style: RunStyle) -> None:
         self.state = state
@@ -29,6 +29,7 @@ class Kernel:
         self._consequences = style.consequences
         self._evolve = style.evolve
         self._effects = style.effects
+        self._mail = style.mail
         self._follow = style.follow
 
     def decide(self, command: AnyCommand, env: Env) -> Sequence[AnyEvent]:
@@ -84,7 +85,7 @@ class Kernel:
 
     def mail(self, event: AnyEvent) -> Sequence[OutgoingMail]:
         """Return the mail to other runs that the event just applied causes."""
-        make = MAIL.get(type(event))
+        make = self._mail.get(type(event))
         caused = () if make is None else make(self, event)
         gone = self.state.gone_children
         return [*caused, *(stop_child(self, uid) for uid in gone)] if gone else caused

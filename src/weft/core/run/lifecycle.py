@@ -60,6 +60,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         queue=command.queue,
         root=command.root,
         trace=command.trace,
+        schedule=command.schedule,
     )
     if not command.refused:
         return (started,)
@@ -192,6 +193,7 @@ def evolve_started(state: State, event: RunStarted) -> None:
     state.line = event.line
     state.root = event.root
     state.trace = event.trace
+    state.schedule = event.schedule
     state.workflow = event.workflow
     state.version = event.version
     state.input = event.input

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import OutgoingMail
 from weft.core.run import lifecycle
-from weft.core.run.style import AnyRun
+from weft.core.run.style import AnyRun, MailRows
 
 
 def stop_child(run: AnyRun, uid: str) -> OutgoingMail:
@@ -27,18 +26,22 @@ def _stop_child(run: AnyRun, event: e.EntryCancelled | e.WaitTimedOut) -> Sequen
     return (stop_child(run, event.child),) if event.child else ()
 
 
-def _report_to_parent(run: AnyRun, _: e.AnyEvent) -> Sequence[OutgoingMail]:
-    parent = run.state.parent
+def _report_end(run: AnyRun, _: e.AnyEvent) -> Sequence[OutgoingMail]:
+    """Report the end of a run to the parent that waits for it, or to the schedule that started it."""
+    state = run.state
+    if state.schedule:
+        return (OutgoingMail(to=state.schedule, command=c.ReportRunEnded(uid=state.uid, status=state.status)),)
+    parent = state.parent
     if parent is None or not parent.entry:
         return ()
-    return (OutgoingMail(to=parent.uid, command=lifecycle.parent_report(run.state, parent)),)
+    return (OutgoingMail(to=parent.uid, command=lifecycle.parent_report(state, parent)),)
 
 
-MAIL: dict[type, Callable[[AnyRun, Any], Sequence[OutgoingMail]]] = {
+MAIL: MailRows = {
     e.ChildStarted: _start_child,
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,
-    e.RunCompleted: _report_to_parent,
-    e.RunFailedEvent: _report_to_parent,
-    e.RunCancelledEvent: _report_to_parent,
+    e.RunCompleted: _report_end,
+    e.RunFailedEvent: _report_end,
+    e.RunCancelledEvent: _report_end,
 }

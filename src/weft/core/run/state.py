@@ -152,6 +152,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     root: str = ""
     """The uid of the run at the root of the tree, if that is another run."""
     trace: str = ""
+    schedule: str = ""
+    """The uid of the schedule that started the run."""
     workflow: str = ""
     version: str = "1"
     input: Raw = NULL

@@ -64,6 +64,7 @@ TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
         ("rolling_back", "failed"),
         ("rolling_back", "cancelled"),
         ("failed", "running"),
+        ("cancelled", "running"),  # a schedule that was removed and is declared again
     }
 )
 """Every change of status that an event can cause."""

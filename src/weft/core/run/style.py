@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.commands import RetryRun, StartRun
-from weft.core.effects import AnyEffect
+from weft.core.effects import AnyEffect, OutgoingMail
 from weft.core.events import NULL, AnyEvent, ChildStarted
 from weft.core.run.env import Env
 from weft.core.run.state import Child, OpenTask, State, Undo, WaitingMessage
@@ -23,6 +23,7 @@ DecideRows = Mapping[type, Callable[[Any, Any, Env], Sequence[AnyEvent]]]
 Evolve = Callable[[Any, Any], None]
 EvolveRows = Mapping[type, tuple[Evolve | None, Evolve | None]]
 EffectRows = Mapping[type, Callable[[Any, Any], Sequence[AnyEffect]]]
+MailRows = Mapping[type, Callable[[Any, Any], Sequence[OutgoingMail]]]
 
 
 class Ended(msgspec.Struct):
@@ -74,6 +75,8 @@ class RunStyle(Protocol):
     evolve: ClassVar[EvolveRows]
     """For every event, the kernel's row and the style's own row."""
     effects: ClassVar[EffectRows]
+    """The kernel's rows, and rows for events that only this style has."""
+    mail: ClassVar[MailRows]
     """The kernel's rows, and rows for events that only this style has."""
 
     def begin(self, command: StartRun, env: Env) -> Sequence[AnyEvent]:
