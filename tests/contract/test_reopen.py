@@ -23,7 +23,7 @@ from tests.contract.kit import (
     start,
 )
 from weft.core.ids import Millis
-from weft.ports.store import Append, Outcome, Store
+from weft.ports.store import Append, Outcome, Resolved, Store
 
 
 def reopening(seq: int = 1, at: int = 9_000, **fields: Any) -> Append:
@@ -82,13 +82,22 @@ def test_a_run_that_somebody_owns_is_not_opened(store: Store) -> None:
     assert row(store).status == "held"
 
 
-@pytest.mark.parametrize("status", ["completed", "cancelled"])
-def test_what_ended_otherwise_stays_over(store: Store, status: str) -> None:
+def test_what_completed_stays_over(store: Store) -> None:
     start(store)
-    finish(store, status=status)
+    finish(store, status="completed")
 
     assert commit(store, reopening(), host=THERE) == [Outcome.STALE_SEQ]
-    assert (row(store).status, row(store).seq) == (status, 1)
+    assert (row(store).status, row(store).seq) == ("completed", 1)
+
+
+def test_what_was_cancelled_can_be_opened_again_in_another_version(store: Store) -> None:
+    start(store)
+    finish(store, status="cancelled")
+    again = reopening()
+    again.resolved = Resolved("2", "code")
+
+    assert commit(store, again, host=THERE) == [Outcome.ACCEPTED]
+    assert (row(store).status, row(store).version, row(store).ended_at) == ("running", "2", None)
 
 
 def test_of_two_who_try_again_one_wins(store: Store, peer: Store) -> None:

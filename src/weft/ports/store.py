@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.errors import Corrupt
 from weft.ports.access import Access
 from weft.ports.hosts import Hosts
@@ -28,7 +28,7 @@ START_MAIL = "start"
 """The id of the mail that starts a run."""
 OPEN_STATUSES = (PENDING, "running", "paused", "cancelling", "rolling_back", "held")
 OVER_STATUSES = ("completed", "failed", "cancelled")
-REOPENED_STATUSES = ("failed", "held")
+REOPENED_STATUSES = ("failed", "held", "cancelled")
 EVENTS_PER_APPEND_MAX = 2_000
 BYTES_PER_APPEND_MAX = 4 * 1024 * 1024
 NEVER = Millis(2**62)
@@ -147,7 +147,7 @@ class Append(msgspec.Struct, kw_only=True):
     attributes: Mapping[str, Any] | None = None
     """Changes to the attributes of the row. None removes a name."""
     reopen: Millis | None = None
-    """Reopen a failed or held run that has no owner. The run is woken at this time.
+    """Reopen a failed, held or cancelled run that has no owner. The run is woken at this time.
 
     If ``status`` is that of a run that is over, the events are only added to the log, and the run stays over.
     """
@@ -231,8 +231,16 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
     where: Mapping[str, Any] = {}
     id_prefix: str | None = None
     parent: RunUid | None = None
+    internal: bool = False
+    """Include Weft's own runs (``INTERNAL_WORKFLOWS``). They are also found by their workflow or parent."""
     limit: int = 100
     after: str | None = None
+
+    @property
+    def leaves_out(self) -> Sequence[str]:
+        """Return the workflows whose runs this search leaves out."""
+        named = self.internal or self.workflow is not None or self.parent is not None
+        return () if named else INTERNAL_WORKFLOWS
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -339,7 +347,7 @@ class Directory(Protocol):
         ...
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
-        """Return the number of runs in each status.
+        """Return the number of runs in each status, without Weft's own runs.
 
         With ``below``, count only open descendants of this run, reached through open runs, up to ``limit``.
         """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
+from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid
 from weft.ports.store import NEVER, KeyRow, Page, RunQuery, RunRow
 from weft.stores.memory.content import MemoryContent, StoredRun
 from weft.stores.rules import canonical_json, make_cursor, parse_cursor
@@ -69,8 +69,10 @@ class MemoryDirectory:
         return min((time for time in times if time is not None and time < NEVER), default=None)
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
-        runs = self._content.runs.values() if below is None else self._below(below)[:limit]
-        return dict(Counter(run.status for run in runs))
+        if below is not None:
+            return dict(Counter(run.status for run in self._below(below)[:limit]))
+        runs = self._content.runs.values()
+        return dict(Counter(run.status for run in runs if run.new.workflow not in INTERNAL_WORKFLOWS))
 
     def _below(self, root: RunUid) -> list[StoredRun]:
         children: dict[RunUid, list[StoredRun]] = {}
@@ -91,6 +93,7 @@ def _matches(run: StoredRun, query: RunQuery, where: Mapping[str, str]) -> bool:
     new = run.new
     return (
         (query.workflow is None or new.workflow == query.workflow)
+        and new.workflow not in query.leaves_out
         and (query.status is None or run.status == query.status)
         and (query.since is None or new.created_at >= query.since)
         and (query.parent is None or new.parent == query.parent)
