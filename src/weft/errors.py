@@ -4,7 +4,7 @@
     ├── UsageError                the calling code is wrong; a repetition does not help
     │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport  MissingExtra
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
-    │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadStep
+    │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadSchedule  BadStep
     │   └── ForeignAwait
     ├── Refused                   well formed, but not possible now
     │   ├── IdTaken  KeyReused  RunFinished  RunUndone  AlreadyDecided
@@ -197,6 +197,17 @@ class BadGraph(UsageError):
     def findings(self) -> Sequence[Any]:
         findings = self.context.get("findings", ())
         return findings if isinstance(findings, list) else []
+
+
+class BadSchedule(UsageError):
+    """A schedule cannot be as it is described; ``findings`` has everything that is wrong with it."""
+
+    code = "schedule.invalid"
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        found = self.context.get("findings", ())
+        return found if isinstance(found, list) else []
 
 
 class BadPlan(UsageError):

@@ -45,6 +45,26 @@ def check(folder: Path, wanted: dict[str, str]) -> None:
     assert len({line[2] for line in released}) == 1, "always under one key"
 
 
+def check_schedule(folder: Path) -> None:
+    """Raise AssertionError unless every nominal time has exactly one run, or was missed, and every run its effect."""
+    logs = _logs(_asking(folder))
+    _check_effects(folder, logs)
+    events = logs["schedule/tick"]
+    fired = [event["run_id"] for event in events if event["kind"] == "schedule_fired"]
+    assert len(fired) == len(set(fired)) >= 5, "a nominal time was fired twice"
+    assert not [event for event in events if event["kind"] == "scheduled_run_found"]
+    assert sorted(logs.keys() - {"schedule/tick"}) == sorted(fired), "what was fired has a run, and nothing else has"
+    declared = [event for event in events if event["kind"] == "schedule_declared"]
+    assert len(declared) == 1
+    times: list[int] = []
+    for event in events:
+        if event["kind"] == "schedule_fired" and "backfill_next" not in event:
+            times.append(int(str(event["nominal"])))
+        assert event["kind"] != "schedule_missed", "it may come at any time later"
+    assert times == [int(str(declared[0]["next"])) + n * 1000 for n in range(len(times))]
+    assert ["result", "ended"] in Ledger(folder / "ledger.txt").lines()
+
+
 def _asking(folder: Path) -> Ask:
     """The database of a trial, whatever it is in."""
     url = url_of(folder)

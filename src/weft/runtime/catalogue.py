@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from weft.core.events import Policy, Style, UndoPlan
+from weft.core.events import Policy, ScheduleSpec, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan
 from weft.core.ids import Millis
@@ -64,6 +64,10 @@ class HostCatalogue(Protocol):
 
     def startable(self) -> Sequence[str]:
         """Return the names of the workflows that can be started, sorted."""
+        ...
+
+    def schedules(self) -> Mapping[str, ScheduleSpec]:
+        """Return the schedules that the code of this host declares, by name."""
         ...
 
     def definitions(self, now: Millis) -> Sequence[Definition]:

@@ -1,4 +1,4 @@
-"""Load the inputs of a run's next decision into memory: blobs, and results of scripts that run in a process."""
+"""Load the inputs of a run's next decision into memory: blobs, results of scripts, and whether runs exist."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 
+from weft.core.ids import RunId
 from weft.core.run.env import MissingInputs
 from weft.errors import Corrupt, NotFound
+from weft.ports.store import Directory
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.language import LANGUAGE
+from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
+from weft.runtime.run.ports import EXISTS, run_key
 from weft.runtime.runs import RunTable
 from weft.runtime.values import ValueStore
 from weft.steps.task import Executor
@@ -26,12 +30,17 @@ class Fetcher:
         background: BackgroundTasks,
         runs: RunTable,
         set_aside: Callable[[Actor, BaseException], Awaitable[None]],
+        *,
+        directory: Directory,
+        retry: RetryUntilAvailable,
     ) -> None:
         self._values = values
         self._executor = executor
         self._background = background
         self._runs = runs
         self._set_aside = set_aside
+        self._directory = directory
+        self._retry_until_available = retry
 
     def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
         """Fetch blobs that the code's next fact needs."""
@@ -61,6 +70,9 @@ class Fetcher:
                 actor.fetched[digest] = await self._values.blob(digest)
             except (Corrupt, NotFound) as error:
                 actor.fetched[digest] = error  # a document may name a missing blob: the run decides what to do
+        for run_id in missing.runs:
+            row = await self._retry_until_available(partial(self._directory.find, RunId(run_id)))
+            actor.fetched[run_key(run_id)] = b"" if row is None else EXISTS
         for question in missing.questions:
             await self._executor.in_thread(partial(LANGUAGE.answer, question))
         asyncio.get_running_loop().call_soon(actor.on_fetched)

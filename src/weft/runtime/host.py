@@ -49,6 +49,7 @@ from weft.runtime.retries import StoreRetries
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.ports import RunPorts
 from weft.runtime.runs import RunTable
+from weft.runtime.schedules import declare_all
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.shared import SharedTasks
@@ -145,6 +146,7 @@ class Host:
         self.new_children = self._new_children()
         self._new_machine = Machines(catalogue.program).new
         self._about = given.about
+        self._service = service
         self.commits = CommitFeed()
         self.delivery = self._delivery()
         self.loader = self._loader()
@@ -154,7 +156,7 @@ class Host:
         self.releaser = self._releaser()
         self.mail_duty = self._mail_duty()
         self.duties = self._scheduler()
-        self.fetcher = Fetcher(self.values, given.executor, self.background, self.runs, self.faults.set_aside)
+        self.fetcher = self._fetcher()
         self.ports = self._run_ports()
         self.starter = RunStarter(self.runs, self.ports, self._new_machine)
         self._connect(service)
@@ -394,6 +396,17 @@ class Host:
         # Wait a little for a run that is due but could not be claimed, since memory is full or another host claims it.
         return poll if wake_at is None else min(poll, max(WAKE_SECONDS_MIN, (wake_at - self.clock.now_ms()) / 1000))
 
+    def _fetcher(self) -> Fetcher:
+        return Fetcher(
+            self.values,
+            self._executor,
+            self.background,
+            self.runs,
+            self.faults.set_aside,
+            directory=self.store.directory,
+            retry=self.retry_until_available,
+        )
+
     def _run_ports(self) -> RunPorts:
         return RunPorts(
             host=self.id,
@@ -484,6 +497,8 @@ class Host:
         await self.steps.start()
         await self.retry_until_available(self.library.refresh)
         await self.shared.refresh()
+        # Declared before anything is claimed, so that an overdue schedule fires by its present definition.
+        await self.retry_until_available(partial(declare_all, self._service, self.catalogue.schedules()))
         await self.claims.scan()
         self.duties.start()
 

@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from weft.core.ids import INTERNAL_WORKFLOWS
+
 
 def describe_process(programs: Sequence[tuple[str, str]], queues: Sequence[str]) -> dict[str, Any]:
     """Describe this process: where it runs, since when, and which programs and queues it serves.
@@ -21,7 +23,7 @@ def describe_process(programs: Sequence[tuple[str, str]], queues: Sequence[str])
         "machine": socket.gethostname(),
         "pid": os.getpid(),
         "since": time.time_ns() // 1_000_000,
-        "workflows": list(versions),
+        "workflows": [name for name in versions if name not in INTERNAL_WORKFLOWS],
         "versions": versions,
         "queues": sorted(queues),
     }

@@ -35,8 +35,12 @@ from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId, Millis
+from weft.core.schedule.machine import ScheduleMachine
+from weft.core.schedule.state import ScheduleState
+from weft.core.schedule.state import restore_state as schedule_state
 from weft.errors import BadValue, Conflict, Corrupt, UnknownWorkflow
 from weft.ports.store import Definition, Definitions
+from weft.runtime.calendar import CALENDAR
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
 from weft.runtime.run.driver import CodeDriver, Outside, Program
@@ -266,6 +270,8 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
     if style == "goal":
         known = program if isinstance(program, GoalProgram) else GoalProgram("", NoRegistry())
         return GoalMachine(known, goal_state(snapshot) if snapshot is not None else GoalState(uid=uid))
+    if style == "schedule":
+        return ScheduleMachine(CALENDAR, schedule_state(snapshot) if snapshot is not None else ScheduleState(uid=uid))
     if style != "graph":
         raise Corrupt(f"The style {style[:60]!r} of the run is not known to this version of Weft.")
     if not isinstance(program, GraphProgram):

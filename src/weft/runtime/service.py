@@ -290,11 +290,13 @@ class RunService:
                 await self.local.tell(actor, PendingCommand(command, key=token))
                 return
             except RunFinished:
-                if not isinstance(command, REOPENING):
+                if not isinstance(command, (*REOPENING, c.DeclareSchedule)):
                     raise
                 row = await self.row(run_id)  # the run has just ended and left memory
         if isinstance(command, REOPENING):
             await self._reopen(row, command, token)
+        elif row.status in OVER and isinstance(command, c.DeclareSchedule):
+            await self._unowned.reopen(row, command, token)
         elif row.status in OVER:
             raise finished_error(row, command, self.clock.now_ms())
         elif not await self._unowned.settle_unreadable(row, command) and not await self._cancel_pending(row, command):
@@ -427,7 +429,7 @@ class RunService:
         found = await self._row_or_none(RunId(prefix))
         if found is not None:
             return found
-        page = await self.store.directory.search(RunQuery(id_prefix=prefix, limit=6))
+        page = await self.store.directory.search(RunQuery(id_prefix=prefix, internal=True, limit=6))
         if len(page.rows) == 1:
             return page.rows[0]
         if page.rows:

@@ -106,6 +106,8 @@ class _TenantStore:
 
     def __init__(self, store: Store, prefix: str) -> None:
         self.url = "this server"
+        self.offset_ms = 0
+        """The clock of the service has it already."""
         self.directory: Directory = _TenantDirectory(store.directory, prefix)  # type: ignore[assignment]
         self.log: RunLog = _TenantLog(store.log, self.directory)  # type: ignore[assignment]
         self.blobs: Blobs = store.blobs

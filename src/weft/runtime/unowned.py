@@ -18,13 +18,14 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Machine
-from weft.core.ids import EntryId, HostId, Millis, RunId, RunUid, Seq
+from weft.core.ids import EntryId, HostId, Millis, RunId, RunUid, Seq, tenant_prefix
 from weft.core.run import lifecycle, messages
 from weft.core.run.env import Env
 from weft.core.run.state import FOLD
+from weft.core.schedule.calendar import ATTRIBUTE, schedule_id
 from weft.errors import NotFound, Refused, RunUnreadable
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import PENDING, Append, KeyRow, Mail, Outcome, RunQuery, RunRow, Store, StoredEvent
+from weft.ports.store import PENDING, Append, KeyRow, Mail, Outcome, Resolved, RunQuery, RunRow, Store, StoredEvent
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
 from weft.runtime.run.append_extras import DEAD_LETTERS
@@ -78,6 +79,7 @@ class UnownedRuns:
             status=row.status if machine.state.over else "running",
             attributes={DEAD_LETTERS: has_dead_letters(machine)} if DEAD_LETTERS in row.attributes else None,
             reopen=now,
+            resolved=Resolved(command.version, row.style) if isinstance(command, c.DeclareSchedule) else None,
             keys=[token] if token is not None else [],
             mail_taken=row.mail,
         )
@@ -167,7 +169,9 @@ class UnownedRuns:
     async def _forced_end(self, row: RunRow, reason: str) -> Append:
         at = Millis(max(self._clock.now_ms(), row.updated_at))
         seq = Seq(row.seq + 1)
+        told = await self._told_schedule(row)
         entry = await self._place_in_parent(row)
+        ended = c.ReportRunEnded(uid=row.uid, status="cancelled")
         report = c.ReportChildEnded(child=EntryId(entry), status="cancelled")
         parent = (
             [Mail(id=f"{row.uid}/{seq}", to=row.parent, body=c.encode(report), at=at)] if row.parent and entry else []
@@ -179,8 +183,16 @@ class UnownedRuns:
             events=[StoredEvent(seq, at, e.encode(e.RunCancelledEvent(reason=reason)))],
             status="cancelled",
             mail_taken=row.mail,
-            mail=parent,
+            mail=[*parent, *(Mail(id=f"{row.uid}/{seq}", to=uid, body=c.encode(ended), at=at) for uid in told)],
         )
+
+    async def _told_schedule(self, row: RunRow) -> Sequence[RunUid]:
+        """Return the schedule that started this run, if there is one: it waits for the end."""
+        name = row.attributes.get(ATTRIBUTE)
+        if not isinstance(name, str):
+            return ()
+        found = await self._store.directory.find(RunId(f"{tenant_prefix(row.id)}{schedule_id(name)}"))
+        return () if found is None else (found.uid,)
 
     async def _place_in_parent(self, row: RunRow) -> int:
         """Return the entry of the parent that waits for this run; 0 if there is none."""

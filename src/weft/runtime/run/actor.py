@@ -32,7 +32,7 @@ from weft.runtime.run.divergence import other_arguments
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
 from weft.runtime.run.outgoing import enclose
-from weft.runtime.run.ports import RunPorts
+from weft.runtime.run.ports import EXISTS, RunPorts, run_key
 from weft.runtime.run.short_path import schedule_plain, take_plain
 from weft.runtime.run.start import complete_start
 from weft.runtime.schemas import check_schema
@@ -108,7 +108,7 @@ class Actor:
         self.ready = False
         self.reloading = False
         self.fetched: dict[str, bytes | WeftError] = {}
-        """Blobs that the next decision needs: they must stay in memory until it is made."""
+        """Blobs and facts about runs that the next decision needs: they stay in memory until it is made."""
         self.fetching = False
         """The run cannot continue before something is fetched or a postponed slice runs."""
         self.owner_died = False
@@ -359,6 +359,7 @@ class Actor:
                 now=self.now_ms,
                 check=check_schema,
                 blob=self.blob,
+                run_exists=self.run_exists,
                 keep=self.keep,
                 recall=self.ports.opened.recall,
                 check_child=self.ports.check_child,
@@ -444,6 +445,11 @@ class Actor:
         if isinstance(found, WeftError):
             raise found
         return found or self.ports.values.cached(digest) or self._unwritten(digest)
+
+    def run_exists(self, run_id: str) -> bool | None:
+        """Return whether there is a run with this id. None: this must be fetched first, for each decision anew."""
+        found = self.fetched.pop(run_key(run_id), None)
+        return None if found is None else found == EXISTS
 
     def _unwritten(self, digest: str) -> bytes | None:
         """Return a blob of a draft that is not durable yet: it may have left the cache, and is not in the store."""

@@ -24,7 +24,7 @@ class SendingRun(Protocol):
 
 
 def enclose(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
-    """Add a command to another run, or the start of a child, to a draft."""
+    """Add a command to another run, or the start of a new one, to a draft. A start without a parent makes a root."""
     body = c.encode(letter.command)
     if letter.create and isinstance(letter.command, c.StartRun):
         start = letter.command
@@ -36,13 +36,14 @@ def enclose(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
             version=start.version,
             style=start.style,
             created_at=run.now_ms,
-            parent=run.uid,
+            parent=run.uid if start.parent is not None else None,
             start=body,
             attributes=start.attributes,
             owner=run.ports.host if hosted else None,
         )
         draft.children.append(new)
-        run.ports.on_child(root_of(run.machine.state), new.uid)
+        if start.parent is not None:
+            run.ports.on_child(root_of(run.machine.state), new.uid)
         return
     mail_id = f"{run.uid}/{run.machine.state.seq}"
     draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=run.now_ms))

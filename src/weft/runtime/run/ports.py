@@ -19,6 +19,14 @@ from weft.runtime.run.draft import Draft
 from weft.runtime.values import OpenedValues, ValueStore
 from weft.runtime.worker.flight import Flight
 
+EXISTS = b"true"
+"""Among the fetched inputs of a decision: there is a run with this id."""
+
+
+def run_key(run_id: str) -> str:
+    """Return the name of the fetched input that says whether a run exists. Blobs have their digests for names."""
+    return f"run/{run_id}"
+
 
 class CountsStalls(Protocol):
     """Counts how often the loop of this host was blocked."""

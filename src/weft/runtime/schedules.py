@@ -1,0 +1,355 @@
+"""Schedules: declare, list, trigger, backfill, pause, resume and remove them.
+
+A schedule is a run with the id ``schedule/NAME``. Only hosts that declare it claim one that is declared in code. Every
+host may claim one that was made by the API or the command line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import islice, takewhile
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import values
+from weft.core.durations import format_ms
+from weft.core.events import NULL, ScheduleSpec
+from weft.core.ids import RunId
+from weft.core.run.state import OVER
+from weft.core.schedule.calendar import (
+    STORED,
+    WORKFLOW,
+    declared_version,
+    is_declared,
+    run_id_of,
+    run_label,
+    schedule_id,
+    schedule_name,
+    start_at,
+)
+from weft.core.schedule.state import ScheduleState
+from weft.errors import BadSchedule, NotFound, Refused, WeftError
+from weft.ports.hosts import Hosts
+from weft.ports.store import RunQuery, RunRow
+from weft.runtime.calendar import CALENDAR, marks, zone
+from weft.runtime.schedule_form import ALL, ScheduleForm, read_form
+from weft.runtime.service import RunService
+
+LABEL_CHARS = 8
+OVERLAPS = ("queue", "allow")
+"""How the runs of a backfill may overlap."""
+NEXT_MAX = 1_000
+BACKFILL_MAX = 100_000
+
+ScheduleStatus = Literal["active", "paused", "held", "ended", "undeclared", "removed"]
+
+
+class Schedule(msgspec.Struct, frozen=True, kw_only=True):
+    """A schedule as people see it."""
+
+    name: str
+    status: ScheduleStatus
+    workflow: str
+    input: Raw
+    cron: str | None
+    every: str | None
+    timezone: str
+    dst: str
+    overlap: str
+    catch_up: str
+    jitter: str | None
+    until: datetime | None
+    pause_after: int | None
+    declared: bool
+    """It is declared in code."""
+    next: datetime | None
+    """The next nominal time."""
+    last_run: str | None
+    open_runs: list[str]
+    queued: int
+    backfills: int
+    fired: int
+    missed: int
+    found: int
+    """How many runs existed already when their time came."""
+    reason: str
+    """Why it is paused or held."""
+
+
+class NominalTime(msgspec.Struct, frozen=True, kw_only=True):
+    """A nominal time of a schedule."""
+
+    at: datetime
+    """In UTC."""
+    local: str
+    """In the zone of the schedule."""
+    starts: datetime
+    """When its run starts: later by the jitter."""
+    run: str
+    """The id of its run."""
+    note: str
+    """What is unusual: the clocks change on that day."""
+
+
+class Period(msgspec.Struct, frozen=True, kw_only=True):
+    """A period of the past, and whether its runs wait for each other. A time without a zone is in the schedule's."""
+
+    first: datetime
+    last: datetime
+    overlap: str = "queue"
+
+
+async def declare_all(service: RunService, specs: Mapping[str, ScheduleSpec]) -> None:
+    """Declare the schedules of this host's code. What has not changed is left alone."""
+    schedules = ScheduleService(service)
+    for name, spec in specs.items():
+        await schedules.put(name, spec, declared=True)
+
+
+class ScheduleService:
+    """The schedules of a store, as one caller may see and change them."""
+
+    def __init__(self, service: RunService) -> None:
+        self._service = service
+
+    # --- changing -------------------------------------------------------------------------------------------------
+
+    async def add(self, form: ScheduleForm, *, by: str = "") -> Schedule:
+        """Make a schedule, or change it. Raises BadSchedule, and Refused if the schedule is declared in code."""
+        spec = self._checked(form)
+        row = await self._row_or_none(form.name)
+        if row is not None and is_declared(row.version) and row.status not in OVER and await self._is_hosted(row):
+            raise Refused(
+                f"The schedule {form.name} is declared in code.", hint="Change it there.", code="schedule.declared"
+            )
+        await self.put(form.name, spec, by=by)
+        return await self.get(form.name)
+
+    def _checked(self, form: ScheduleForm) -> ScheduleSpec:
+        """Read a form, and check that the workflow takes the input if a host runs here. Raises BadSchedule."""
+        spec = read_form(form, now=self._service.clock.now_ms())
+        local = self._service.local
+        if local is None or isinstance(form.input, bytes):
+            return spec
+        callee = local.catalogue.resolve(form.workflow, "")
+        program = local.catalogue.program(form.workflow, callee.version) if callee is not None else None
+        if program is None:
+            return spec  # another host may have it
+        try:
+            return msgspec.structs.replace(spec, input=Raw(program.check(form.input)))
+        except WeftError as error:
+            raise BadSchedule(f"input: {error.message}", hint=error.hint, code="schedule.bad_input") from error
+
+    async def put(self, name: str, spec: ScheduleSpec, *, declared: bool = False, by: str = "") -> None:
+        """Make a schedule, change its definition, or add it again after it was removed."""
+        service = self._service
+        kept = await service.values.keep(bytes(spec.input))
+        spec = msgspec.structs.replace(spec, input=Raw(kept))
+        version = declared_version(name) if declared else STORED
+        row = await self._row_or_none(name)
+        if row is None:
+            start = c.StartSchedule(
+                run_id=schedule_id(name),
+                workflow=WORKFLOW,
+                input=NULL,
+                version=version,
+                style="schedule",
+                spec=spec,
+                by=by,
+            )
+            if (await service.create(start, chosen=True)).created:
+                return
+            row = await self._row(name)
+        if row.status in OVER or (await self._state(row)).spec != spec:
+            await service.tell(RunId(schedule_id(name)), c.DeclareSchedule(spec=spec, version=version, by=by))
+
+    async def trigger(self, name: str, *, by: str = "", key: str | None = None) -> str:
+        """Start a run now. Returns its id. Raises Refused if the schedule's overlap does not allow it."""
+        row = await self._row(name)
+        label = f"now-{values.digest((key or self._service.ids.new()).encode())[:LABEL_CHARS]}"
+        await self._service.tell(row.id, c.TriggerSchedule(label=label, by=by), key=key)
+        return run_id_of(row.id, label)
+
+    async def backfill(self, name: str, period: Period, *, by: str = "", key: str | None = None) -> int:
+        """Start the runs of past nominal times that have none. Returns how many times there are. Raises BadSchedule."""
+        row = await self._row(name)
+        state = await self._state(row)
+        begin, end = (_in_zone(moment, state.spec) for moment in (period.first, period.last))
+        self._check_backfill(begin, end, period.overlap)
+        times = takewhile(lambda nominal: nominal <= end, CALENDAR.times(state.spec, begin - 1))
+        count = sum(1 for _ in islice(times, BACKFILL_MAX + 1))
+        if count > BACKFILL_MAX:
+            message = f"From then to then there are more than {BACKFILL_MAX:,} times."
+            raise BadSchedule(message, hint="Choose a shorter period.", code="schedule.bad_backfill")
+        if count:
+            overlap: Any = period.overlap
+            command = c.BackfillSchedule(first=begin, last=end, overlap=overlap, by=by)
+            await self._service.tell(row.id, command, key=key)
+        return count
+
+    def _check_backfill(self, first: int, last: int, overlap: str) -> None:
+        wrong = []
+        if last < first:
+            wrong.append("to is before from")
+        if last > self._service.clock.now_ms():
+            wrong.append("to lies in the future")
+        if overlap not in OVERLAPS:
+            wrong.append(f"overlap={overlap!r} is not one of {', '.join(OVERLAPS)}")
+        if wrong:
+            raise BadSchedule(f"The backfill is not possible: {'; '.join(wrong)}.", code="schedule.bad_backfill")
+
+    async def pause(self, name: str, reason: str = "", *, key: str | None = None) -> None:
+        """Pause a schedule. Times that fall into the pause are missed."""
+        row = await self._row(name)
+        await self._service.tell(row.id, c.PauseRun(reason), key=key)
+
+    async def resume(self, name: str, *, key: str | None = None) -> None:
+        """Resume a paused schedule."""
+        row = await self._row(name)
+        await self._service.tell(row.id, c.ResumeRun(), key=key)
+
+    async def remove(self, name: str, reason: str = "", *, key: str | None = None) -> None:
+        """Remove a schedule. The runs that it started go on."""
+        row = await self._row(name)
+        await self._service.tell(row.id, c.CancelRun(reason), key=key)
+
+    # --- looking --------------------------------------------------------------------------------------------------
+
+    async def get(self, name: str) -> Schedule:
+        """Return one schedule. Raises NotFound."""
+        row = await self._row(name)
+        return await self._view(row, await self._hosted_versions())
+
+    async def list(self, *, after: str | None = None, limit: int = 100) -> tuple[list[Schedule], str | None]:
+        """Return a page of schedules, newest first, without those that were removed; and the cursor of the next."""
+        page = await self._service.search(RunQuery(workflow=WORKFLOW, after=after, limit=limit))
+        hosted = await self._hosted_versions()
+        views = [await self._view(row, hosted) for row in page.rows if row.status not in OVER]
+        return views, page.cursor
+
+    async def all(self) -> AsyncIterator[Schedule]:
+        """Yield all schedules that were not removed, newest first."""
+        after: str | None = None
+        while True:
+            views, after = await self.list(after=after)
+            for view in views:
+                yield view
+            if after is None:
+                return
+
+    async def next(self, name: str, count: int = 5) -> Sequence[NominalTime]:
+        """Return the next nominal times of a schedule."""
+        row = await self._row(name)
+        state = await self._state(row)
+        if state.over:
+            return []
+        now = self._service.clock.now_ms()
+        after = max(now, state.next - 1) if state.next else now
+        return next_times(row.id, state.spec, after, count)
+
+    async def _view(self, row: RunRow, hosted: frozenset[str]) -> Schedule:
+        state = await self._state(row)
+        spec = state.spec
+        name = schedule_name(row.id)
+        return Schedule(
+            name=name,
+            status=_status(row, state, is_undeclared=is_declared(row.version) and row.version not in hosted),
+            workflow=spec.workflow,
+            input=Raw(await self._service.values.load(bytes(spec.input))),
+            cron=spec.cron or None,
+            every=format_ms(spec.every_ms) if spec.every_ms else None,
+            timezone=spec.timezone,
+            dst=spec.dst,
+            overlap=spec.overlap,
+            catch_up=ALL if spec.catch_up_ms < 0 else format_ms(spec.catch_up_ms),
+            jitter=format_ms(spec.jitter_ms) if spec.jitter_ms else None,
+            until=_moment(spec.until),
+            pause_after=spec.pause_after or None,
+            declared=is_declared(row.version),
+            next=_moment(state.next),
+            last_run=state.last_run or None,
+            open_runs=[run.run_id for run in state.open_runs.values()],
+            queued=len(state.queued),
+            backfills=len(state.backfills),
+            fired=state.fired,
+            missed=state.missed,
+            found=state.found,
+            reason=state.held.message if state.held is not None else state.pause_reason,
+        )
+
+    async def _state(self, row: RunRow) -> ScheduleState:
+        """Return the state of a schedule. One that no host has begun yet has the definition of its start."""
+        state = await self._service.reader.state(row)
+        if not isinstance(state, ScheduleState):
+            raise NotFound(f"{row.id} is not a schedule.")
+        if not state.started:
+            start = await self._service.reader.started_with(row)
+            if isinstance(start, c.StartSchedule):
+                state.spec = start.spec
+                state.next = next(CALENDAR.times(start.spec, self._service.clock.now_ms()), 0)
+        return state
+
+    async def _row(self, name: str) -> RunRow:
+        found = await self._row_or_none(name)
+        if found is None:
+            raise NotFound(f"There is no schedule {name[:60]!r}.", hint="weft schedule list shows what is there.")
+        return found
+
+    async def _row_or_none(self, name: str) -> RunRow | None:
+        return await self._service.store.directory.find(RunId(schedule_id(name)))
+
+    async def _hosted_versions(self) -> frozenset[str]:
+        """Return the versions of schedules that living hosts run."""
+        hosts: Hosts | None = getattr(
+            self._service.store, "hosts", None
+        )  # a tenant cannot see the hosts, and declares nothing
+        if hosts is None:
+            return frozenset()
+        offered = [host.about.get("versions", {}).get(WORKFLOW, ()) for host in await hosts.list_all() if not host.gone]
+        local = self._service.local
+        own = [declared_version(name) for name in local.catalogue.schedules()] if local is not None else []
+        return frozenset([*(version for versions in offered for version in versions), *own])
+
+    async def _is_hosted(self, row: RunRow) -> bool:
+        return row.version in await self._hosted_versions()
+
+
+def next_times(run_id: str, spec: ScheduleSpec, after: int, count: int) -> list[NominalTime]:
+    """Return the nominal times after a moment, with the runs that they will start."""
+    name = schedule_name(run_id)
+    return [
+        NominalTime(
+            at=datetime.fromtimestamp(nominal / 1000, UTC),
+            local=datetime.fromtimestamp(nominal / 1000, zone(spec.timezone)).isoformat(timespec="seconds"),
+            starts=datetime.fromtimestamp(start_at(name, spec, nominal) / 1000, UTC),
+            run=run_id_of(run_id, run_label(nominal)),
+            note=marks(spec, nominal),
+        )
+        for nominal in islice(CALENDAR.times(spec, after), min(count, NEXT_MAX))
+    ]
+
+
+def _status(row: RunRow, state: ScheduleState, *, is_undeclared: bool) -> ScheduleStatus:
+    if row.status in OVER:
+        return "removed"
+    if is_undeclared:
+        return "undeclared"
+    if state.status == "paused":
+        return "paused"
+    if state.status == "held" or row.fault is not None:
+        return "held"
+    return "active" if state.next or not state.started else "ended"
+
+
+def _moment(ms: int) -> datetime | None:
+    return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
+
+
+def _in_zone(moment: datetime, spec: ScheduleSpec) -> int:
+    """Return a time in milliseconds. One without a zone is in that of the schedule."""
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=zone(spec.timezone))
+    return int(zoned.timestamp() * 1000)
