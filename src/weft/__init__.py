@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from weft.authoring.needs import Const, Each, Fact, ale, lua
     from weft.authoring.policies import Duration, Retry
     from weft.authoring.results import Again, Answer, Done, Err, Ok, Turn, Winner, again, done
+    from weft.authoring.schedules import Schedules
     from weft.authoring.steps import Step
     from weft.authoring.workflows import Workflow
     from weft.core.findings import Finding
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         BadDuration,
         BadGraph,
         BadPlan,
+        BadSchedule,
         BadValue,
         BranchesFailed,
         Conflict,
@@ -68,6 +70,7 @@ if TYPE_CHECKING:
         WorkerLost,
     )
     from weft.observe.explanation import Explanation
+    from weft.runtime.schedules import NominalTime, Schedule
     from weft.steps.node_types import NodeType, register_node_type
     from weft.steps.secrets import Secret
     from weft.steps.task import Task, task
@@ -80,6 +83,7 @@ __all__ = [
     "BadDuration",
     "BadGraph",
     "BadPlan",
+    "BadSchedule",
     "BadValue",
     "BranchesFailed",
     "Call",
@@ -120,6 +124,7 @@ __all__ = [
     "NewerSchema",
     "NoContext",
     "NodeType",
+    "NominalTime",
     "NotAllowed",
     "NotAsync",
     "NotFound",
@@ -136,6 +141,8 @@ __all__ = [
     "RunFinished",
     "RunUndone",
     "RunUnreadable",
+    "Schedule",
+    "Schedules",
     "Secret",
     "Step",
     "StepFailed",
@@ -178,6 +185,7 @@ if not TYPE_CHECKING:
         "authoring.needs",
         "authoring.policies",
         "authoring.results",
+        "authoring.schedules",
         "authoring.steps",
         "authoring.workflows",
         "core.findings",

@@ -48,6 +48,7 @@ TITLES = {
     "run": "Runs",
     "step": "Steps",
     "wait": "Waits",
+    "schedule": "Schedules",
     "ask": "Questions to people",
     "access": "Access",
     "store": "The store",

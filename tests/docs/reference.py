@@ -30,6 +30,7 @@ SECTIONS = {
         *("Workflow", "Context", "context", "Call", "Message", "Answer", "Ok", "Err", "Winner"),
         *("Again", "Done", "Turn", "again", "done"),
     ],
+    "Schedules": ["Schedules", "Schedule", "NominalTime"],
     "Runs": ["Handle", "ChildHandle", "Event", "Explanation", "Failure"],
     "Graphs": ["Graph", "GraphNode", "Finding", "NodeType", "register_node_type"],
     "Goals": ["Goal", "Plan", "Facts", "Fact", "Each", "Const", "lua", "ale"],

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pytest
 
 import weft
+from weft.testing import World
 
 R = TypeVar("R")
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -159,6 +160,17 @@ def test_p07_calls_and_starts_children(tmp_path: Path) -> None:
 
 
 @pytest.mark.proof
+def test_p14_starts_a_report_on_every_working_day(load: Callable[[str], Any]) -> None:
+    module = load("p14_cron")
+    world = World(module.app)
+    world.advance("6d")
+
+    found = world.perform(lambda: module.app.schedules.get("daily-report"))
+    assert (found.fired, found.missed) == (4, 0)
+    assert world.perform(lambda: module.app.get("daily-report/20260105T080000Z").result()) == "eu 2026-01-05: 3"
+    world.close()
+
+
 def test_p13_the_tests_of_a_user_pass_as_they_stand(tmp_path: Path) -> None:
     for name in ("p02_retry_timeout.py", "p03_approval.py", "test_p13_order.py"):
         shutil.copy(EXAMPLES / name, tmp_path)

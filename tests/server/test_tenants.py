@@ -32,8 +32,10 @@ from weft.server.identity import AccessScope
 from weft.server.route_table import ROUTES
 from weft.server.router import ApiRoute
 
-# What the path of a route names: nothing of a tenant's, a run, or something of a run. Or the route is the operator's.
-OPEN, SHARED, RUN, PLACE, OPERATORS = "open", "shared", "run", "place", "operators"
+# What the path of a route names: nothing of a tenant's, a run, something of a run, or a schedule. Or the route is the
+# operator's.
+OPEN, SHARED, RUN, PLACE, SCHEDULE, OPERATORS = "open", "shared", "run", "place", "schedule", "operators"
+OWNED = (RUN, PLACE, SCHEDULE)
 RULES = {
     "startRun": SHARED, "listRuns": SHARED, "listWorkflows": SHARED, "listVersions": SHARED, "getVersion": SHARED,
     "listNodeTypes": SHARED, "listSteps": SHARED, "getStep": SHARED, "plan": SHARED, "listApprovals": SHARED,
@@ -46,6 +48,9 @@ RULES = {
     "putTag": OPERATORS, "registerSteps": OPERATORS, "updateSteps": OPERATORS, "unregisterStep": OPERATORS,
     "claimTasks": OPERATORS, "keepTask": OPERATORS, "emitOutput": OPERATORS, "completeTask": OPERATORS,
     "failTask": OPERATORS, "metrics": OPERATORS, "statusPage": OPERATORS,
+    "listSchedules": SHARED, "putSchedule": SHARED, "getSchedule": SCHEDULE, "removeSchedule": SCHEDULE,
+    "nextTimes": SCHEDULE, "triggerSchedule": SCHEDULE, "backfillSchedule": SCHEDULE, "pauseSchedule": SCHEDULE,
+    "resumeSchedule": SCHEDULE,
     "alive": OPEN, "ready": OPEN, "openapi": OPEN, "showLink": OPEN, "followLink": OPEN, "takeWebhook": OPEN,
 }  # fmt: skip
 BODIES: dict[str, Any] = {
@@ -61,6 +66,8 @@ BODIES: dict[str, Any] = {
     "claimTasks": {"steps": ["x"]},
     "failTask": {"message": "x"},
     "emitOutput": {"stream": "s", "chunks": [1]},
+    "putSchedule": {"name": "new", "workflow": "hello", "input": {"name": "a"}, "cron": "0 0 1 1 *"},
+    "backfillSchedule": {"from": "2025-01-01T00:00:00Z", "to": "2025-01-02T00:00:00Z"},
 }
 NAMES = {"name": "hello", "version": "1", "tag": "t", "stream": "s", "token": "x", "step": "s", "request": "r"}
 PLACES = {"requeueDeadLetter": ":t1", "discardDeadLetter": ":t1"}
@@ -77,6 +84,13 @@ def server() -> Iterator[Server]:
                 assert admin.post(f"{API}/runs", new).status == 201
                 while not [one for one in admin.get(f"{API}/approvals").json["approvals"] if one["run"] == run]:
                     time.sleep(0.02)
+                yearly = {
+                    "name": run,
+                    "workflow": "hello",
+                    "input": {"name": f"secret of {tenant}"},
+                    "cron": "0 0 1 1 *",
+                }
+                assert admin.post(f"{API}/schedules", yearly).status == 200
             unlucky = {"workflow": "unlucky", "input": {"n": ord(tenant)}, "id": f"dead-{tenant}"}
             assert admin.post(f"{API}/runs", unlucky).status == 201
             while not admin.get(f"{API}/dlq").json["letters"]:
@@ -99,10 +113,11 @@ def callers(server: Server) -> dict[tuple[str, str], Caller]:
 def asked(route: ApiRoute, who: Caller, run: str) -> Answer:
     """Ask for a route about a run."""
     rule = RULES[route.name]
-    subject = run if rule == RUN else f"{run}{PLACES.get(route.name, ':carrier')}"
+    subject = f"{run}{PLACES.get(route.name, ':carrier')}" if rule == PLACE else run
+    named = "name" if rule == SCHEDULE else "id"
     path = route.path
     for name in route.parameters:
-        path = path.replace(f"{{{name}}}", quoted(subject if name == "id" else NAMES[name]))
+        path = path.replace(f"{{{name}}}", quoted(subject if name == named else NAMES[name]))
     if route.kind == "live":
         path += "?nothing=1"  # refused where it would be answered for ever
     return who.ask(route.method, path, BODIES.get(route.name, {}) if route.is_write else None)
@@ -136,7 +151,7 @@ def test_what_is_about_all_tenants_is_for_no_tenant(callers: dict[tuple[str, str
     assert asked(route, callers["", "admin"], "same").status not in (401, 403)
 
 
-@pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] in (RUN, PLACE)], ids=lambda one: one.name)
+@pytest.mark.parametrize("route", [one for one in ROUTES if RULES[one.name] in OWNED], ids=lambda one: one.name)
 def test_what_belongs_to_another_tenant_is_not_there(
     server: Server, callers: dict[tuple[str, str], Caller], route: ApiRoute
 ) -> None:
@@ -174,7 +189,7 @@ def test_a_stream_of_another_tenant_is_not_there(callers: dict[tuple[str, str], 
 
 @pytest.mark.parametrize(
     "route",
-    [one for one in ROUTES if RULES[one.name] in (RUN, PLACE, SHARED) and one.name != "cancelRun"],
+    [one for one in ROUTES if RULES[one.name] in (*OWNED, SHARED) and one.name != "cancelRun"],
     ids=lambda one: one.name,
 )
 def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, str], Caller], route: ApiRoute) -> None:
@@ -183,7 +198,7 @@ def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, 
     assert answer.status not in (401, 403)
     if route.name == "getAnswer":
         assert answer.json["detail"] == "same has no request 'r'."
-    elif RULES[route.name] in (RUN, PLACE) and route.name not in PLACES:
+    elif RULES[route.name] in OWNED and route.name not in PLACES:
         assert answer.status != 404
     assert b"secret of b" not in answer.raw
 

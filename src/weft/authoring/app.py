@@ -23,6 +23,7 @@ from weft.authoring.notices import Notices
 from weft.authoring.policies import Duration, since_ms
 from weft.authoring.registrations import Registrations, not_running
 from weft.authoring.runnable import Invocation, Runnable
+from weft.authoring.schedules import Schedules
 from weft.authoring.signals import TERMINATED, HostSignals
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
@@ -34,6 +35,7 @@ from weft.runtime.gc_thresholds import raise_gc_thresholds
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.host_description import describe_process
 from weft.runtime.orders import StartOrder
+from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService, StartResult
 from weft.runtime.settings import Settings
 from weft.runtime.worker.executor import PoolExecutor
@@ -48,7 +50,7 @@ Call = Coroutine[Any, Any, R]
 DEFAULT_URL = "sqlite:///weft.db"
 
 DOCUMENTED = frozenset(
-    "get goal graph include lifespan list plan router run start step steps url workflow".split()  # noqa: SIM905
+    "get goal graph include lifespan list plan router run schedule schedules start step steps url workflow".split()  # noqa: SIM905
 )
 
 
@@ -236,6 +238,11 @@ class App(Registrar):
         if self._service is None:
             not_running()
         return self._service
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules of the store: declared in code, or made with ``add``. Raises NotRunning."""
+        return Schedules(ScheduleService(self.service), self.get)
 
     # --- running --------------------------------------------------------------------------------------------------
 

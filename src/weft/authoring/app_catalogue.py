@@ -8,11 +8,12 @@ from weft.authoring.goals import Goal
 from weft.authoring.graphs import Graph
 from weft.authoring.registrations import Registrations
 from weft.authoring.unknown_work import unknown_work
-from weft.core.events import Policy, Style, UndoPlan
+from weft.core.events import Policy, ScheduleSpec, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.types import Type
 from weft.core.ids import GOAL, Millis
+from weft.core.schedule.calendar import STORED, WORKFLOW, declared_version
 from weft.errors import WeftError
 from weft.ports.store import Definition
 from weft.runtime.catalogue import Callee
@@ -52,7 +53,11 @@ class AppCatalogue:
         graphs = [(graph.name, graph.version) for graph in self._registered.graphs()]
         goals = [(GOAL, "1"), *((goal.name, goal.version) for goal in self._registered.goals())]
         versions = dict.fromkeys([*self._registered.workflow_versions(), *graphs, *goals, *self._programs])
-        return list(dict.fromkeys([*versions, *((name, "") for name, _ in versions)]))
+        schedules = [(WORKFLOW, STORED), *((WORKFLOW, declared_version(name)) for name in self.schedules())]
+        return list(dict.fromkeys([*versions, *((name, "") for name, _ in versions), *schedules]))
+
+    def schedules(self) -> Mapping[str, ScheduleSpec]:
+        return self._registered.schedules()
 
     def resolve(self, workflow: str, version: str) -> Callee | None:
         known = self._registered.known(workflow, version) if version else self._registered.newest(workflow)
@@ -145,6 +150,9 @@ class WorkerCatalogue(AppCatalogue):
 
     def programs(self) -> list[tuple[str, str]]:
         return []
+
+    def schedules(self) -> Mapping[str, ScheduleSpec]:
+        return {}
 
     def definitions(self, now: Millis) -> list[Definition]:
         return []

@@ -10,6 +10,7 @@ from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.authoring.handles import Handle
 from weft.authoring.policies import Duration, since_ms
+from weft.authoring.schedules import Schedules
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import NotRunning, UsageError
@@ -18,6 +19,7 @@ from weft.ports.store import RunQuery
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.orders import StartOrder
+from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService
 from weft.steps.codec import Codec
 from weft.stores import blobs_url, open_store
@@ -113,6 +115,15 @@ class Client:
         await stored.refresh()
         group.registered.learn_steps(stored.steps)
         return group.plan(*goals, given=given)
+
+    @property
+    def schedules(self) -> Schedules:
+        """The schedules of the store or server."""
+        if self._remote is None:
+            return Schedules(ScheduleService(self.service), self.get)
+        from weft.authoring.remote_schedules import RemoteSchedules  # noqa: PLC0415
+
+        return Schedules(RemoteSchedules(self._remote), self.get)
 
     def get(self, id: str) -> Handle[Any]:
         """Return the handle of a run."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar, overload
 
@@ -16,7 +17,8 @@ from weft.authoring.registrations import Registrations
 from weft.authoring.runnable import Runnable
 from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow
-from weft.core.events import Effect
+from weft.core.events import Effect, Overlap
+from weft.runtime.schedule_form import ScheduleForm
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -101,6 +103,43 @@ class Registrar:
     def goal(self, name: str, *goals: str | Step[..., Any] | Runnable[Any]) -> Goal:
         """Register a goal under a name. Its plan is made when it is started. Raises NameTaken, BadPlan."""
         return self.registered.add_goal(name, goals)
+
+    def schedule(
+        self,
+        name: str,
+        call: Coroutine[Any, Any, Any] | Runnable[Any] | str,
+        input: Mapping[str, Any] | None = None,
+        *,
+        cron: str | None = None,
+        every: Duration | None = None,
+        timezone: str = "UTC",
+        dst: Literal["run", "skip"] = "run",
+        overlap: Overlap = "skip",
+        catch_up: Duration = "1m",
+        jitter: Duration | None = None,
+        until: datetime | str | None = None,
+        pause_after: int | None = None,
+    ) -> None:
+        """Start a workflow at fixed times, on whichever host of the app is there. Each time starts one run.
+
+        Raises BadSchedule with all that is wrong, NameTaken.
+        """
+        invocation = self.registered.invocation(call, input)
+        form = ScheduleForm(
+            name=self.registered.prefixed(name),
+            workflow=invocation.workflow.name,
+            input=invocation.given,
+            cron=cron,
+            every=every,
+            timezone=timezone,
+            dst=dst,
+            overlap=overlap,
+            catch_up=catch_up,
+            jitter=jitter,
+            until=until,
+            pause_after=pause_after,
+        )
+        self.registered.add_schedule(form)
 
     def plan(self, *goals: str | Step[..., Any] | Runnable[Any], given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
         """Return the plan for these goals from the given facts. Starting the goals would make the same plan.

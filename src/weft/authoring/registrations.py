@@ -18,7 +18,7 @@ from weft.authoring.steps import Planning, Step
 from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
-from weft.core.events import Effect, Policy, UndoPlan
+from weft.core.events import Effect, Policy, ScheduleSpec, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
 from weft.core.goal.plan import GoalPlan as CorePlan
@@ -28,6 +28,7 @@ from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflo
 from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.orders import unknown_workflow
+from weft.runtime.schedule_form import ScheduleForm, read_form
 from weft.runtime.service import RunService
 from weft.steps.catalogued import names_of, why_planned
 from weft.steps.node_types import node_types
@@ -80,6 +81,7 @@ class Registrations:
         self._programs: dict[tuple[str, str], WorkflowProgram] = {}
         self._graphs: dict[str, Graph] = {}
         self._goals: dict[str, Goal] = {}
+        self._schedules: dict[str, ScheduleSpec] = {}
         self.planner = Catalogue()
         """The steps that goals are planned with."""
         self._documents: list[LoadedSteps] = []
@@ -238,6 +240,8 @@ class Registrations:
             self._keep_document(document)
         for goal in other._goals.values():
             self._keep_goal(goal)
+        for name, spec in other._schedules.items():
+            self._keep_schedule(name, spec)
         other._parent = self
 
     def _refuse_taken(self, name: str, fn: Callable[..., Any], kind: str, version: str = "") -> None:
@@ -256,6 +260,28 @@ class Registrations:
             hint="Names identify recorded results. "
             f'Rename one, or @app.{kind}(name="{PurePath(_file(fn)).stem}.{name}").',
         )
+
+    # --- schedules ------------------------------------------------------------------------------------------------
+
+    def prefixed(self, name: str) -> str:
+        """Return a name with the prefix of this group."""
+        return self._prefix + name
+
+    def add_schedule(self, form: ScheduleForm) -> None:
+        """Declare a schedule. Raises BadSchedule, NameTaken."""
+        self._keep_schedule(form.name, read_form(form))
+
+    def _keep_schedule(self, name: str, spec: ScheduleSpec) -> None:
+        if self._schedules.setdefault(name, spec) != spec:
+            raise NameTaken(
+                f'Two schedules are called "{name}".', hint="Rename one: its name is part of its runs' ids."
+            )
+        if self._parent is not None:
+            self._parent._keep_schedule(name, spec)  # noqa: SLF001
+
+    def schedules(self) -> Mapping[str, ScheduleSpec]:
+        """Return the schedules that are declared, by name."""
+        return self._schedules
 
     # --- goals ----------------------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from weft.core.goal.definitions import StepDef
 from weft.errors import (
     BadGraph,
     BadPlan,
+    BadSchedule,
     BadValue,
     Failure,
     LimitExceeded,
@@ -70,6 +71,7 @@ _BY_FAMILY: dict[str, type[WeftError]] = {
     "value": BadValue,
     "graph": BadGraph,
     "goal": BadPlan,
+    "schedule": BadSchedule,
     "run": Refused,
     "task": Refused,
     "ask": Refused,
@@ -81,6 +83,8 @@ _BY_CODE: dict[str, type[WeftError]] = {
     "ask.not_yours": NotAllowed,
     "ask.ambiguous": NotAllowed,
     "goal.no_goal": UsageError,
+    "schedule.overlap": Refused,
+    "schedule.declared": Refused,
 }
 
 
@@ -186,12 +190,19 @@ class Remote:
         return _read(await self._answer("GET", path, params=list(query), wait=wait), of)
 
     async def post(
-        self, path: str, body: Any, of: type[T], *, key: str | None = None, pauses: Sequence[float] = PAUSES_SECONDS
+        self,
+        path: str,
+        body: Any,
+        of: type[T],
+        *,
+        key: str | None = None,
+        pauses: Sequence[float] = PAUSES_SECONDS,
+        method: str = "POST",
     ) -> T:
         """Send a POST request. The command is carried out once, even if the request is repeated."""
         headers = {"content-type": "application/json", "idempotency-key": key or self.ids.new()}
         data = msgspec.json.encode(body)
-        return _read(await self._answer("POST", path, pauses=pauses, data=data, headers=headers), of)
+        return _read(await self._answer(method, path, pauses=pauses, data=data, headers=headers), of)
 
     async def follow(self, path: str, after: int) -> AsyncIterator[tuple[str, bytes]]:
         """Yield the events of a live stream, as kind and data, until the connection ends."""

@@ -11,7 +11,9 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from weft.cli.options import AppFile, Arguments, Id, Input, Json, Processes, Run, Url
 from weft.cli.parser import LOOKING, OTHER, RUNNING, STEERING, CommandGroup, TextCommand
+from weft.cli.schedule_command import schedule
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -52,24 +54,6 @@ def command_line() -> Any:
 def declare(panel: str, name: str | None = None) -> Callable[[F], F]:
     """Register a function as a command of ``weft``."""
     return cli.command(name, cls=TextCommand, rich_help_panel=panel)
-
-
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The store, such as sqlite:///shop/weft.db.")]
-Processes = Annotated[
-    str, typer.Option(metavar="N", help="How many processes share the work, on one store: one for each core.")
-]
-AppFile = Annotated[
-    str | None,
-    typer.Option("--app", metavar="FILE[:NAME]", help="The file with the weft.App, also [tool.weft] app."),
-]
-Json = Annotated[bool, typer.Option("--json", help="For programs: one JSON document.")]
-Run = Annotated[str, typer.Argument(metavar="RUN", help="The id of a run, or the beginning of it.")]
-Arguments = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY=VALUE]...", help="Arguments by name, read by their declared types.")
-]
-Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A JSON file with the arguments.")]
-Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="The id of the run. A repeated id is the same run.")]
-WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.")]
 
 
 def _wait(coroutine: Coroutine[Any, Any, int | None]) -> None:
@@ -191,6 +175,7 @@ def list_(
     where: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only runs with this attribute; may be repeated.")
     ] = None,
+    all: Annotated[bool, typer.Option("--all", help="Also Weft's own runs, such as those of schedules.")] = False,
     limit: Annotated[str, typer.Option(metavar="N", help="How many at once.")] = "20",
     cursor: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
     url: Url = None,
@@ -200,7 +185,7 @@ def list_(
     """Find runs, newest first."""
     from weft.cli.run_list import RunFilter, print_runs
 
-    wanted = RunFilter(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor)
+    wanted = RunFilter(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor, all)
     _wait(print_runs(wanted, url=url, app=app, json=json))
 
 
@@ -498,6 +483,9 @@ def queue(
     if name is None:
         raise typer.BadParameter("name a queue: weft queue NAME --concurrency 5.", param_hint="NAME")
     _wait(limit_queue(name, change, url=url, app=app))
+
+
+declare(STEERING)(schedule)
 
 
 # --- more ---------------------------------------------------------------------------------------------------------

@@ -37,6 +37,7 @@ class RunFilter(msgspec.Struct, frozen=True):
     where: Sequence[str]
     limit: int
     cursor: str | None
+    internal: bool = False
 
     def query(self, now: int) -> RunQuery:
         """Return the query for the store. Raises UsageError."""
@@ -49,6 +50,7 @@ class RunFilter(msgspec.Struct, frozen=True):
             status=self.status,
             since=_moment(self.since, now) if self.since is not None else None,
             where={key: parse_word(text) for key, text in pairs(self.where).items()},
+            internal=self.internal,
             limit=self.limit,
             after=self.cursor,
         )

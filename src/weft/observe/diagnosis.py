@@ -150,6 +150,18 @@ class StepStanding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     unhealthy: str = ""
 
 
+class ScheduleStanding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of the nominal times of a schedule."""
+
+    fired: int
+    missed: int
+    found: int
+    pause_reason: str = ""
+    open_runs: list[str] = []
+    queued: int = 0
+    backfills: int = 0
+
+
 class ExcludedStep(msgspec.Struct, frozen=True):
     """A step that is not in the plan, and the facts that are the reason."""
 
@@ -199,6 +211,7 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     skips: list[NodeSkip] = []
     steps: list[StepStanding] = []
     excluded: list[ExcludedStep] = []
+    schedule: ScheduleStanding | None = None
 
 
 def brief(failure: Failure) -> Failure:

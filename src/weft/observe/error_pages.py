@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from weft.observe.goal_error_pages import GOAL_PAGES
+from weft.observe.schedule_error_pages import SCHEDULE_PAGES
 
 
 class ErrorPage(NamedTuple):
@@ -164,7 +165,7 @@ PAGES: dict[str, ErrorPage] = {
         "The message names the place in the document and what is wrong there.",
         "Correct the document; nothing was stored.",
     ),
-    **{code: ErrorPage(*texts) for code, texts in GOAL_PAGES.items()},
+    **{code: ErrorPage(*texts) for code, texts in {**GOAL_PAGES, **SCHEDULE_PAGES}.items()},
     "code.foreign_await": ErrorPage(
         "A workflow waits for something that Weft cannot record: asyncio.sleep, a socket, a thread.",
         "After a restart the wait would start over, and a replay could take another path.",

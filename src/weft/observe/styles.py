@@ -8,10 +8,17 @@ from typing import Any
 from weft.observe.code_views import CodeViews
 from weft.observe.goal_views import GoalViews
 from weft.observe.graph_views import GraphViews
+from weft.observe.schedule_views import ScheduleViews
 from weft.observe.style_views import StyleViews
 
 CODE = CodeViews()
-STYLES: Mapping[str, StyleViews[Any]] = {"": CODE, "code": CODE, "graph": GraphViews(), "goal": GoalViews()}
+STYLES: Mapping[str, StyleViews[Any]] = {
+    "": CODE,
+    "code": CODE,
+    "graph": GraphViews(),
+    "goal": GoalViews(),
+    "schedule": ScheduleViews(),
+}
 """The views by style. The style of a run that was started by name is empty until a host begins the run."""
 
 

@@ -35,6 +35,7 @@ from weft.server.identity import AccessScope
 from weft.server.request import FORM_TYPE
 from weft.server.router import API, ApiRoute
 from weft.server.run_routes import COMMANDS, RUNS
+from weft.server.schedule_routes import SCHEDULES
 from weft.server.telemetry import MEDIA
 
 SSE = "text/event-stream"
@@ -458,4 +459,4 @@ ABOUT = (
     ),
 )
 
-ROUTES: tuple[ApiRoute, ...] = (*RUNS, *COMMANDS, *DEFINITIONS, *GOALS, *PEOPLE, *TASKS, *LIVE, *ABOUT)
+ROUTES: tuple[ApiRoute, ...] = (*RUNS, *COMMANDS, *DEFINITIONS, *GOALS, *PEOPLE, *SCHEDULES, *TASKS, *LIVE, *ABOUT)

@@ -34,6 +34,7 @@ APPENDS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 BYTES = (256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576, 4_194_304)
 _KIND = len('{"kind":"')
 _DEAD_LETTER_EVENTS = ("failure_raised",)
+_SCHEDULE_EVENTS = ("schedule_fired", "schedule_missed", "scheduled_run_found")
 _LOGGED_EVENTS = ("task_failed", "run_failed", "run_held")
 _UNDO = "!undo"
 
@@ -46,9 +47,9 @@ class Counter:
         self._labels = list(labels)
         self.counts: dict[tuple[str, ...], int] = {} if labels else {(): 0}
 
-    def add(self, *values: str) -> None:
-        """Add one to the count for these values of the labels."""
-        self.counts[values] = self.counts.get(values, 0) + 1
+    def add(self, *values: str, count: int = 1) -> None:
+        """Add to the count for these values of the labels."""
+        self.counts[values] = self.counts.get(values, 0) + count
 
     def metric(self) -> Metric:
         """Return the counts as a Prometheus metric."""
@@ -117,6 +118,7 @@ class Telemetry:
         self._tasks = Counter("weft_tasks", "Attempts that ended, by outcome.", ["outcome"])
         self._retries = Counter("weft_retries", "Attempts that will be made again.")
         self._letters = Counter("weft_dead_letters", "Failures that no error route handled.")
+        self._times = Counter("weft_scheduled_times", "Nominal times of schedules, by outcome.", ["outcome"])
         self._hop = Histogram("weft_hop_seconds", "Time from a decision until it is durable.", SECONDS)
         self._commit = Histogram("weft_commit_seconds", "Duration of commits.", SECONDS)
         self._commit_runs = Histogram("weft_commit_runs", "Runs in one commit.", APPENDS)
@@ -129,6 +131,7 @@ class Telemetry:
                 self._tasks,
                 self._retries,
                 self._letters,
+                self._times,
                 self._hop,
                 self._commit,
                 self._commit_runs,
@@ -165,6 +168,8 @@ class Telemetry:
                 self._count_task(kind, body)
             elif kind in _DEAD_LETTER_EVENTS:
                 self._letters.add()
+            elif kind in _SCHEDULE_EVENTS:
+                self._count_times(e.decode(body))
             if kind in _LOGGED_EVENTS:
                 _log_event(actor.id, e.decode(body), event.at)
 
@@ -174,6 +179,12 @@ class Telemetry:
         self._tasks.add(kind.removeprefix("task_"))
         if b'"retry_at":' in body or kind == "task_lost":
             self._retries.add()
+
+    def _count_times(self, event: e.AnyEvent) -> None:
+        if isinstance(event, e.ScheduleMissed):
+            self._times.add(f"missed_{event.why}", count=event.count)
+        else:
+            self._times.add("fired" if isinstance(event, e.ScheduleFired) else "found")
 
     def _on_batch(self, drafts: Sequence[Draft], seconds: float) -> None:
         self._commit.add(seconds)

@@ -138,6 +138,8 @@ class RunsQuery(Form, frozen=True, kw_only=True):
     prefix: Id | None = None
     """The beginning of the ids of the runs."""
     parent: Id | None = None
+    all: bool = False
+    """Also Weft's own runs, such as those of schedules."""
     limit: Limit = 50
     cursor: Cursor | None = None
 

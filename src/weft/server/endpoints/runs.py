@@ -51,6 +51,7 @@ async def list_runs(call: ApiCall) -> views.Runs:
             where=dict(_pair(text) for text in asked.where),
             id_prefix=asked.prefix,
             parent=parent,
+            internal=asked.all,
             limit=asked.limit,
             after=asked.cursor,
         )

@@ -1,0 +1,68 @@
+"""Schedules on a server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from weft.authoring.remote import PAGE, Remote
+from weft.runtime.schedule_form import ScheduleForm, read_form
+from weft.runtime.schedules import NominalTime, Period, Schedule
+from weft.server.endpoints.schedules import Backfilled, NextTimes, ScheduleList, Triggered
+
+
+class RemoteSchedules:
+    """Carries out commands to schedules through the API of a server."""
+
+    def __init__(self, remote: Remote) -> None:
+        self._remote = remote
+
+    async def add(self, form: ScheduleForm, *, by: str = "") -> Schedule:
+        read_form(form)  # what is wrong with it is known here
+        fields = {name: _plain(getattr(form, name)) for name in form.__struct_fields__}
+        return await self._remote.post("schedules", fields, Schedule)
+
+    async def get(self, name: str) -> Schedule:
+        return await self._remote.get_view(_path(name), Schedule)
+
+    async def all(self) -> AsyncIterator[Schedule]:
+        cursor: str | None = None
+        while True:
+            asked = [("limit", str(PAGE)), *([("cursor", cursor)] if cursor else [])]
+            page = await self._remote.get_view("schedules", ScheduleList, asked)
+            for schedule in page.schedules:
+                yield schedule
+            cursor = page.cursor
+            if cursor is None:
+                return
+
+    async def next(self, name: str, count: int = 5) -> Sequence[NominalTime]:
+        return (await self._remote.get_view(f"{_path(name)}/next", NextTimes, [("count", str(count))])).times
+
+    async def trigger(self, name: str) -> str:
+        return (await self._remote.post(f"{_path(name)}/trigger", {}, Triggered)).run
+
+    async def backfill(self, name: str, period: Period) -> int:
+        body = {"from": period.first, "to": period.last, "overlap": period.overlap}
+        return (await self._remote.post(f"{_path(name)}/backfill", body, Backfilled)).times
+
+    async def pause(self, name: str, reason: str = "") -> None:
+        await self._remote.post(f"{_path(name)}/pause", {"reason": reason}, Schedule)
+
+    async def resume(self, name: str) -> None:
+        await self._remote.post(f"{_path(name)}/resume", {}, Schedule)
+
+    async def remove(self, name: str) -> None:
+        await self._remote.post(_path(name), {}, Schedule, method="DELETE")
+
+
+def _path(name: str) -> str:
+    return f"schedules/{quote(name, safe='')}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, timedelta):
+        return value.total_seconds()
+    return value.isoformat() if isinstance(value, datetime) else value

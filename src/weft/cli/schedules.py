@@ -1,0 +1,144 @@
+"""Lists, makes and steers schedules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from weft.cli.arguments import keep_text, read_arguments
+from weft.cli.messages import say
+from weft.cli.output import SafeText, console, print_json, print_table, status_text
+from weft.cli.store_access import open_service, store_label, url_of
+from weft.errors import UsageError
+from weft.runtime.schedule_form import ScheduleForm
+from weft.runtime.schedules import NominalTime, Period, Schedule, ScheduleService
+from weft.runtime.typed_words import parse_word
+from weft.stores import shown_url
+
+ACTIONS = ("list", "add", "next", "trigger", "backfill", "pause", "resume", "remove")
+
+
+class Typed(msgspec.Struct, frozen=True, kw_only=True):
+    """What was typed after the action."""
+
+    name: str = ""
+    words: Sequence[str] = ()
+    options: dict[str, str | None] = {}
+    """Options that describe a schedule or say when."""
+    input: str | None = None
+
+
+async def act(action: str, typed: Typed, *, url: str | None, app: str | None, json: bool) -> None:
+    """Carry out a command. Raises UsageError."""
+    if action == "list":
+        await _print_list(url=url, app=app, json=json)
+        return
+    if not typed.name:
+        raise UsageError(f"Say which schedule: weft schedule {action} NAME.", hint="weft schedule list shows them.")
+    async with open_service(url, app, create=action == "add") as service:
+        schedules = ScheduleService(service)
+        match action:
+            case "add":
+                _print_one(await schedules.add(_form(typed)), json=json)
+            case "next":
+                count = int(typed.options.get("count") or 5)
+                _print_next(await schedules.next(typed.name, count), json=json)
+            case "trigger":
+                run = await schedules.trigger(typed.name)
+                print(run, flush=True)
+            case "backfill":
+                await _backfill(schedules, typed)
+            case "pause":
+                await schedules.pause(typed.name, typed.options.get("reason") or "")
+                say(f"{typed.name} is paused: times that fall into the pause are missed")
+            case "resume":
+                await schedules.resume(typed.name)
+                say(f"{typed.name} goes on")
+            case _:
+                await schedules.remove(typed.name)
+                say(f"{typed.name} is removed; the runs that it started go on")
+
+
+async def _backfill(schedules: ScheduleService, typed: Typed) -> None:
+    first, last = (_moment(typed.options.get(option), option) for option in ("from", "to"))
+    overlap = typed.options.get("overlap") or "queue"
+    count = await schedules.backfill(typed.name, Period(first=first, last=last, overlap=overlap))
+    say(f"{typed.name}: {count:,} nominal times; runs that exist are left alone")
+
+
+def _form(typed: Typed) -> ScheduleForm:
+    """Return the schedule that was typed: the workflow, its arguments, and options. Raises UsageError."""
+    if not typed.words:
+        raise UsageError("Say what it starts: weft schedule add NAME WORKFLOW [KEY=VALUE]... --cron '0 9 * * *'.")
+    options: dict[str, Any] = {name: text for name, text in typed.options.items() if text is not None}
+    known = {name: options[name] for name in ScheduleForm.__struct_fields__ if name in options}
+    if "pause_after" in known:
+        known["pause_after"] = parse_word(known["pause_after"])
+    named = read_arguments(typed.words[1:], typed.input, keep_text)
+    arguments = {key: parse_word(value) if isinstance(value, str) else value for key, value in named.items()}
+    return ScheduleForm(name=typed.name, workflow=typed.words[0], input=arguments, **known)
+
+
+def _moment(text: str | None, option: str) -> datetime:
+    try:
+        return datetime.fromisoformat(text or "")
+    except ValueError:
+        hint = "Write 2026-11-16 or 2026-11-16T09:00+01:00."
+        raise UsageError(f"--{option} {text or ''} is not a time.", hint=hint) from None
+
+
+async def _print_list(*, url: str | None, app: str | None, json: bool) -> None:
+    address = url_of(url, app)
+    async with open_service(address) as service:
+        found = [schedule async for schedule in ScheduleService(service).all()]
+    if json:
+        print_json({"store": shown_url(address), "schedules": found})
+        return
+    out = console()
+    if not found:
+        out.print(f"No schedules. Store: {store_label(address)}.")
+        return
+    print_table(
+        out,
+        ("NAME", "STATUS", "WORKFLOW", "WHEN", "NEXT", "FIRED", "MISSED", "LAST RUN"),
+        [_line(one) for one in found],
+    )
+    out.print(SafeText(f"Store: {store_label(address)}. weft schedule next NAME", style="dim"))
+
+
+def _line(schedule: Schedule) -> tuple[str | SafeText, ...]:
+    when = schedule.cron or f"every {schedule.every}"
+    upcoming = f"{schedule.next.astimezone():%Y-%m-%d %H:%M:%S}" if schedule.next is not None else ""
+    return (
+        schedule.name,
+        status_text(schedule.status),
+        schedule.workflow,
+        f"{when} {schedule.timezone}" if schedule.cron else when,
+        upcoming,
+        f"{schedule.fired:,}",
+        f"{schedule.missed:,}",
+        schedule.last_run or "",
+    )
+
+
+def _print_one(schedule: Schedule, *, json: bool) -> None:
+    if json:
+        print_json(schedule)
+        return
+    upcoming = f"{schedule.next:%Y-%m-%d %H:%M:%SZ}" if schedule.next is not None else "never"
+    say(f"{schedule.name} starts {schedule.workflow}; the next time is {upcoming}")
+
+
+def _print_next(times: Sequence[NominalTime], *, json: bool) -> None:
+    if json:
+        print_json({"times": list(times)})
+        return
+    out = console()
+    if not times:
+        out.print("It has no time left.")
+        return
+    rows = [(time.local, f"{time.at:%Y-%m-%dT%H:%M:%SZ}", time.run, time.note) for time in times]
+    print_table(out, ("LOCAL", "UTC", "RUN", "NOTE"), rows)
