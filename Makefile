@@ -71,6 +71,7 @@ bench-peers: setup
 
 soak: setup
 	$(BIN)/python -m tests.sim.soak $(SEEDS)
+	$(BIN)/python -m tests.schedule.soak
 
 chaos: setup
 	$(BIN)/python -m tests.chaos.storm $(RUNS)
