@@ -251,13 +251,13 @@ class ScheduleService:
         after = max(now, state.next - 1) if state.next else now
         return next_times(row.id, state.spec, after, count)
 
-    async def _view(self, row: RunRow, hosted: frozenset[str]) -> Schedule:
+    async def _view(self, row: RunRow, hosted: frozenset[str] | None) -> Schedule:
         state = await self._state(row)
         spec = state.spec
         name = schedule_name(row.id)
         return Schedule(
             name=name,
-            status=_status(row, state, is_undeclared=is_declared(row.version) and row.version not in hosted),
+            status=_status(row, state, is_undeclared=_is_undeclared(row, hosted)),
             workflow=spec.workflow,
             input=Raw(await self._service.values.load(bytes(spec.input))),
             cron=spec.cron or None,
@@ -302,20 +302,20 @@ class ScheduleService:
     async def _row_or_none(self, name: str) -> RunRow | None:
         return await self._service.store.directory.find(RunId(schedule_id(name)))
 
-    async def _hosted_versions(self) -> frozenset[str]:
-        """Return the versions of schedules that living hosts run."""
-        hosts: Hosts | None = getattr(
-            self._service.store, "hosts", None
-        )  # a tenant cannot see the hosts, and declares nothing
-        if hosts is None:
-            return frozenset()
-        offered = [host.about.get("versions", {}).get(WORKFLOW, ()) for host in await hosts.list_all() if not host.gone]
+    async def _hosted_versions(self) -> frozenset[str] | None:
+        """Return the versions of schedules that living hosts run. None: there are no hosts to ask."""
+        # A tenant cannot see the hosts, and declares nothing.
+        hosts: Hosts | None = getattr(self._service.store, "hosts", None)
+        living = [host for host in await hosts.list_all() if not host.gone] if hosts is not None else []
+        if not living:
+            return None
+        offered = [host.about.get("versions", {}).get(WORKFLOW, ()) for host in living]
         local = self._service.local
         own = [declared_version(name) for name in local.catalogue.schedules()] if local is not None else []
         return frozenset([*(version for versions in offered for version in versions), *own])
 
     async def _is_hosted(self, row: RunRow) -> bool:
-        return row.version in await self._hosted_versions()
+        return row.version in (await self._hosted_versions() or ())
 
 
 def next_times(run_id: str, spec: ScheduleSpec, after: int, count: int) -> list[NominalTime]:
@@ -331,6 +331,11 @@ def next_times(run_id: str, spec: ScheduleSpec, after: int, count: int) -> list[
         )
         for nominal in islice(CALENDAR.times(spec, after), min(count, NEXT_MAX))
     ]
+
+
+def _is_undeclared(row: RunRow, hosted: frozenset[str] | None) -> bool:
+    """Return whether a schedule was declared in code, and none of the hosts declares it."""
+    return is_declared(row.version) and hosted is not None and row.version not in hosted
 
 
 def _status(row: RunRow, state: ScheduleState, *, is_undeclared: bool) -> ScheduleStatus:
