@@ -55,6 +55,7 @@ MODULES = (  # each tree has some of them
     "runtime.committer",
     "runtime.commit",
     "runtime.turns",
+    "runtime.loop_share",
     "runtime.private_loop",
     "runtime.run.private_loop",
     "stores.sqlite.writer",

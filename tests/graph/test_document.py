@@ -9,7 +9,7 @@ import pytest
 
 from tests.graph.documents import codes, compiled, is_accepted_or_explained, nodes, refused
 from weft.core.graph.model import AskWork, GoalWork, HttpWork, RetryRule, StepWork, TypeWork, WaitWork, WorkflowWork
-from weft.documents.text import VALUES_MAX
+from weft.documents.text import BYTES_MAX, VALUES_MAX
 from weft.errors import BadGraph, NotFound
 from weft.graphs.fold import NODE
 from weft.graphs.load import DocumentContext, load_graph, parse_graph
@@ -177,6 +177,14 @@ def test_an_anchor_may_be_used_again() -> None:
 )
 def test_bombs_are_refused_before_they_go_off(text: str, code: str) -> None:
     assert codes(text)[0] == code
+
+
+def test_a_file_that_is_too_big_is_called_so_wherever_it_would_be_cut(tmp_path: Path) -> None:
+    big = tmp_path / "big.yaml"
+    big.write_text("é" * (BYTES_MAX * 4))
+    with pytest.raises(BadGraph) as caught:
+        load_graph(big)
+    assert [finding.code for finding in caught.value.findings] == ["graph.too_big"]
 
 
 def test_a_dict_that_is_too_deep_or_holds_itself_is_refused() -> None:

@@ -12,9 +12,9 @@ import weft
 from weft.errors import StoreError
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.host import Host, Surroundings
+from weft.runtime.loop_share import LOADS_AT_ONCE
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
-from weft.runtime.turns import LOADS_AT_ONCE
 from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
 

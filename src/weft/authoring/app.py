@@ -20,7 +20,7 @@ from weft.authoring.goals import Goal
 from weft.authoring.group import Registrar
 from weft.authoring.handles import Handle
 from weft.authoring.notices import Notices
-from weft.authoring.policies import Duration, since_ms
+from weft.authoring.policies import Duration, since_to_ms
 from weft.authoring.registrations import Registrations, not_running
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.schedules import Schedules
@@ -414,7 +414,7 @@ class App(Registrar):
         name = workflow.name if isinstance(workflow, Runnable) else workflow
         after: str | None = None
         while True:
-            query = RunQuery(workflow=name, status=status, since=since_ms(since), where=where or {}, after=after)
+            query = RunQuery(workflow=name, status=status, since=since_to_ms(since), where=where or {}, after=after)
             page = await self.service.search(query)
             for row in page.rows:
                 yield Handle(self.service, row.id, self._result_of(row.workflow, row.version))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.authoring.handles import Handle
-from weft.authoring.policies import Duration, since_ms
+from weft.authoring.policies import Duration, since_to_ms
 from weft.authoring.schedules import Schedules
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
@@ -141,13 +141,13 @@ class Client:
     ) -> AsyncIterator[Handle[Any]]:
         """List runs, newest first."""
         if self._remote is not None:
-            everything = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {})
+            everything = RunQuery(workflow=workflow, status=status, since=since_to_ms(since), where=where or {})
             async for handle in self._remote.list(everything):
                 yield handle
             return
         after: str | None = None
         while True:
-            query = RunQuery(workflow=workflow, status=status, since=since_ms(since), where=where or {}, after=after)
+            query = RunQuery(workflow=workflow, status=status, since=since_to_ms(since), where=where or {}, after=after)
             page = await self.service.search(query)
             for row in page.rows:
                 yield self.get(row.id)

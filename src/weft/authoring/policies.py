@@ -109,7 +109,7 @@ def policy_of(
     return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
 
 
-def since_ms(since: datetime | timedelta | None) -> Millis | None:
+def since_to_ms(since: datetime | timedelta | None) -> Millis | None:
     """Return a time, or the time that long ago, in milliseconds since 1970."""
     if since is None:
         return None

@@ -145,7 +145,7 @@ def failure_text(failure: Failure) -> str:
     return f"{failure.type}: {message}{where}{cause}" if message else f"{failure.type}{where}{cause}"
 
 
-def sentence(text: str) -> str:
+def with_full_stop(text: str) -> str:
     """Add a full stop to a text if it has none."""
     return text if text.endswith((".", "!", "?", "…")) else f"{text}."
 

@@ -13,7 +13,7 @@ from weft.authoring.goals import Plan
 from weft.authoring.group import Group, Registrar
 from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.messages import say
-from weft.cli.output import SafeText, age, console, iso, lines, print_json, sentence
+from weft.cli.output import SafeText, age, console, iso, lines, print_json, with_full_stop
 from weft.cli.store_access import open_service, project_settings, store_exists, store_label, url_of
 from weft.core.plurals import pluralize
 from weft.errors import UnknownStep, UsageError
@@ -115,7 +115,7 @@ def _planned(known: KnownSteps, goals: Sequence[str], given: Sequence[str]) -> P
     except UnknownStep as error:
         if known.has_app:
             raise
-        raise UnknownStep(error.message, hint=f"{sentence(error.hint)} {WITHOUT_APP}") from error
+        raise UnknownStep(error.message, hint=f"{with_full_stop(error.hint)} {WITHOUT_APP}") from error
 
 
 def _print(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:

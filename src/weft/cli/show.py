@@ -22,10 +22,10 @@ from weft.cli.output import (
     pretty,
     print_json,
     run_document,
-    sentence,
     status_text,
     took,
     value,
+    with_full_stop,
 )
 from weft.cli.store_access import open_run, store_label
 from weft.cli.tree import draw_tree
@@ -171,7 +171,7 @@ async def print_end(out: Console, service: RunService, row: RunRow, history: His
             print_traceback(out, failing[-1])
         hosting = activity.hosting
         why = unhosted_sentence(row.workflow, hosting)
-        unhosted = f"{sentence(why[:1].upper() + why[1:])} " if why else ""
+        unhosted = f"{with_full_stop(why[:1].upper() + why[1:])} " if why else ""
         version = hosting.missing_version
         advice = f"{host_advice(row.workflow, row.style, version)} " if version else ""
         out.print(SafeText(f"{unhosted}{advice}What it waits for: weft explain {row.id}", style="dim"))
@@ -241,7 +241,7 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
         out.print(
             SafeText.assemble((explanation.run, "bold"), f" ({explanation.workflow}) is ", status_text(row.status))
         )
-        out.print(SafeText(sentence(explanation.summary)))
+        out.print(SafeText(with_full_stop(explanation.summary)))
         for part in explanation.progress:
             out.print(SafeText(str(part), style="cyan"))
         now = service.clock.now_ms()

@@ -17,12 +17,12 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from weft.conditions import conditions, sandbox
-from weft.conditions.comparisons import UNARY
 from weft.conditions.conditions import Comparison, Condition, Side
 from weft.conditions.expressions import CACHED_MAX, compile_comparison, compile_expression
 from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
 from weft.conditions.jsonpaths import compile_jsonpath, split_simple_path
 from weft.conditions.literals import check_literal, read_aggregate, read_operator
+from weft.conditions.operators import UNARY
 from weft.conditions.schemas import compile_schema
 from weft.core.findings import did_you_mean
 

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from weft.conditions import sandbox
 from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
 from weft.conditions.cel.values import MISSING, cel_type
-from weft.conditions.comparisons import OPERATORS, UNARY, aggregate, single_match
 from weft.conditions.expressions import Expression
 from weft.conditions.failures import EvaluationFailed, evaluation_failed, shorten, too_many_steps
 from weft.conditions.jsonpaths import Query, value_at
+from weft.conditions.operators import OPERATORS, UNARY, aggregate, single_match
 from weft.conditions.paths import Path, field_text
 from weft.conditions.previews import SEEN_MAX, preview, preview_paths
 from weft.conditions.schemas import Schema

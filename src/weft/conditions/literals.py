@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from weft.conditions.comparisons import AGGREGATES, UNARY, operator_words, split_operator
 from weft.conditions.conditions import Comparison
 from weft.conditions.failures import BadExpression, ExpressionError, bad_expression, shorten
+from weft.conditions.operators import AGGREGATES, UNARY, operator_words, split_operator
 from weft.conditions.patterns import BadPattern, compile_pattern
 from weft.core.findings import did_you_mean
 

@@ -42,7 +42,9 @@ class Fields:
         given = [key for key in keys if key in self.raw]
         if len(given) > 1:
             self.problems.add(
-                "two_spellings", self.place(given[1]), f"{given[0]} and {given[1]} are names of the same field."
+                "two_spellings",
+                self.place(given[1]),
+                f"{given[0]} and {given[1]} are two names for the same field; use one of them.",
             )
         return given[0] if given else keys[0]
 

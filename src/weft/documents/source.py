@@ -1,4 +1,4 @@
-"""A document and its source: a file, a text or a dict. Problems become findings with a path and a line."""
+"""A document and its source: a file, a string or a dict. Problems become findings with a path and a line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 from weft.core import values
 from weft.core.findings import At, Finding, Problem, Problems, document_error
 from weft.documents.fields import Fields
-from weft.documents.text import BYTES_MAX, Text, UnreadableText, read_text
+from weft.documents.text import BYTES_MAX, Text, UnreadableText, check_size, read_text
 from weft.errors import BadValue, LimitExceeded, NotFound, WeftError
 
 
 class DocumentKind(msgspec.Struct, frozen=True):
-    """The differences between graph documents and step documents."""
+    """A kind of document, graph or steps: everything in which the two differ."""
 
     area: str
     """The first part of the codes of findings."""
@@ -51,7 +51,7 @@ class DocumentSource:
         self.file = file
 
     def finding(self, problem: Problem) -> Finding:
-        """Look up the path and the line of a problem."""
+        """Return the finding for a problem, with its path and line."""
         return Finding(
             problem.code,
             problem.message,
@@ -67,7 +67,7 @@ class DocumentSource:
         return self.kind.refusal(findings, name=self.file or name or "the document")
 
     def _path(self, at: At) -> str:
-        """Return a readable path. Listed nodes and steps appear by their ids."""
+        """Return a readable path. Nodes and steps in a list are shown by id, not by index."""
         text = ""
         for depth, key in enumerate(at):
             listed = depth == 1 and at[0] == self.kind.items and isinstance(key, int)
@@ -87,10 +87,11 @@ def read_file(path: Path, kind: DocumentKind) -> DocumentSource:
 
     Raises:
         NotFound: the file cannot be read.
-        WeftError: the error of this kind of document, if the file is not a valid document.
+        WeftError: the error of this kind of document, if the file cannot be read as YAML or JSON.
     """
     try:
-        raw = path.read_bytes()[: BYTES_MAX * 4 + 1]
+        with path.open("rb") as file:
+            raw = file.read(BYTES_MAX + 1)
     except OSError as error:
         raise NotFound(f"{path} cannot be read: {error.strerror}.", code=f"{kind.area}.no_file") from None
     return read_source(raw, path.name, kind)
@@ -100,9 +101,10 @@ def read_source(text: str | bytes, file: str, kind: DocumentKind) -> DocumentSou
     """Read a document from text. ``file`` is its name in findings.
 
     Raises:
-        WeftError: the error of this kind of document, if the text is not a valid document.
+        WeftError: the error of this kind of document, if the text cannot be read as YAML or JSON.
     """
     try:
+        check_size(text)
         return DocumentSource(kind, read_text(text if isinstance(text, str) else text.decode("utf-8-sig")), file)
     except UnicodeDecodeError:
         finding = Finding(f"{kind.area}.yaml", "the file is not UTF-8.", file=file)
@@ -119,7 +121,7 @@ def read_dict(
     ``encode`` decides what is JSON; ``values.encode`` also refuses values that look like references to secrets.
 
     Raises:
-        WeftError: the error of this kind of document, if the dict is not JSON.
+        WeftError: the error of this kind of document, if the dict is not JSON or is nested too deeply.
     """
     try:
         copied = values.decode(encode(dict(data), what="the document contains"))
@@ -144,7 +146,11 @@ def listed_items(items: Sequence[Any], problems: Problems, kind: DocumentKind) -
         given = [key for key in kind.ids if isinstance(item, dict) and key in item]
         name = item[given[0]] if given else None
         if len(given) > 1:
-            problems.add("two_spellings", (*at, given[1]), f"{given[0]} and {given[1]} are names of the same field.")
+            problems.add(
+                "two_spellings",
+                (*at, given[1]),
+                f"{given[0]} and {given[1]} are two names for the same field; use one of them.",
+            )
         if not isinstance(name, str) or not name:
             problems.add("missing_field", at, f"a {kind.noun} in a list needs an id.")
         elif name in seen:

@@ -65,14 +65,20 @@ class Text:
         return line
 
 
+def check_size(text: str | bytes) -> None:
+    """Raise UnreadableText if a document is too big. Bytes are checked before they are decoded."""
+    if len(text) > BYTES_MAX:
+        unit = "characters" if isinstance(text, str) else "bytes"
+        raise UnreadableText("too_big", f"the document has more than {BYTES_MAX:,} {unit}.")
+
+
 def read_text(text: str) -> Text:
     """Read the document in a text.
 
     Raises:
         UnreadableText: it is neither YAML nor JSON, or too big or too deep to be a document.
     """
-    if len(text) > BYTES_MAX:
-        raise UnreadableText("too_big", f"the document has {len(text):,} characters; the limit is {BYTES_MAX:,}.")
+    check_size(text)
     if text.lstrip()[:1] == "{":
         bare = _COMMENT.sub(lambda found: found[1] or "", text) if "//" in text else text
         data = _json(bare)

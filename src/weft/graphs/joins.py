@@ -54,7 +54,9 @@ def fold_join(node: Fields) -> JoinFields:
         node.problems.add("two_joins", node.place("wait_for_all"), message, "Remove wait_for_all.")
     named = node.text(node.spelling("of", "joins_node"))
     if of and named:
-        node.problems.add("two_spellings", node.place("of"), "join.of and of are names of the same field.")
+        node.problems.add(
+            "two_spellings", node.place("of"), "join.of and of are two names for the same field; use one of them."
+        )
     early_key = node.spelling("late", "on_early_complete")
     early: Early = node.choice(early_key, LATE if early_key == "late" else EARLY, "cancel")
     merge = fold_merge(node) if "merge" in node else None

@@ -13,7 +13,7 @@ from weft.ports.store import StoredEvent
 
 
 class Operation(msgspec.Struct):
-    """One recorded operation. ``what`` is its step, message names, question or child workflow."""
+    """One recorded operation. ``what`` names its subject, for example a step, a question or a child workflow."""
 
     number: int
     location: str
@@ -30,9 +30,9 @@ class Operation(msgspec.Struct):
     failure: Failure | None = None
     child: str = ""
     idle: str = ""
-    """Why no worker performs the open operation, if that was checked."""
+    """Why no worker is performing the open operation. Empty if one is, or if this was not checked."""
     why: str = ""
-    """Why the operation was skipped, or where its result comes from."""
+    """Why the operation was skipped or is still open, or which run its result came from."""
 
 
 Keep = Callable[[Operation], Operation]
@@ -43,7 +43,7 @@ class StyleOperations(Protocol):
     """The operations that only runs of one style have."""
 
     def apply(self, event: Any, stored: StoredEvent) -> Operation | None:
-        """Apply an event. Returns the operation that it began or changed; None if the style does not treat it."""
+        """Apply an event. Returns the operation that it began or changed; None if the style does not handle it."""
         ...
 
     def reopen(self, steps: Sequence[str]) -> list[int]:

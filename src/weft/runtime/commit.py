@@ -27,9 +27,9 @@ from weft.errors import StoreError, Unavailable, UsageError
 from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, NewRun, Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
+from weft.runtime.loop_share import SHARE_SECONDS
 from weft.runtime.run.draft import Draft
 from weft.runtime.throttled_log import ThrottledLog
-from weft.runtime.turns import SHARE_SECONDS
 
 log = logging.getLogger("weft")
 

@@ -36,6 +36,7 @@ from weft.runtime.effects import Dispatcher
 from weft.runtime.fetch import Fetcher
 from weft.runtime.library import Library
 from weft.runtime.local import LocalRuns, LocalWork
+from weft.runtime.loop_share import NewChildren, Turns
 from weft.runtime.memo_lookup import MemoLookup
 from weft.runtime.ownership.begin import RunStarter
 from weft.runtime.ownership.claim import Claims
@@ -59,7 +60,6 @@ from weft.runtime.streams import StreamWriter
 from weft.runtime.throttled_log import ThrottledLog
 from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
-from weft.runtime.turns import NewChildren, Turns
 from weft.runtime.values import OpenedValues, ValueStore, blob_cache
 from weft.runtime.worker.flight import Flight, Report
 from weft.runtime.worker.step_worker import StepWorker

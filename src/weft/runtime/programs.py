@@ -43,7 +43,7 @@ from weft.ports.store import Definition, Definitions
 from weft.runtime.calendar import CALENDAR
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
-from weft.runtime.run.driver import CodeDriver, Outside, Program
+from weft.runtime.run.driver import CodeDriver, DriverActor, Program
 from weft.runtime.schemas import check_schema
 from weft.runtime.typed_words import reader_for_schema, reader_for_type
 from weft.steps.signature import argument_differences, fact_differences
@@ -317,7 +317,7 @@ def graph_program(program: AnyProgram | None) -> GraphProgram | None:
     return program if isinstance(program, GraphProgram) else None
 
 
-def new_driver(machine: Machine, find: Programs, outside: Outside) -> CodeDriver | None:
+def new_driver(machine: Machine, find: Programs, outside: DriverActor) -> CodeDriver | None:
     """Make the driver for the code of a run; None if the run has no code, or ``find`` does not find its program."""
     if not isinstance(machine, CodeMachine):
         return None

@@ -117,13 +117,13 @@ def is_current(run: RunFacts | None, epoch: Epoch | None) -> bool:
     return run is not None and run.status not in OVER_STATUSES and run.epoch == epoch
 
 
-def stays_over(append: Append, status: str) -> bool:
+def only_adds_to_ended(append: Append, status: str) -> bool:
     """Return whether the append only adds events to the log of a run that is over."""
     return append.reopen is not None and status in OVER_STATUSES and append.status == status
 
 
 def _may_reopen(append: Append, status: str) -> bool:
-    return status in REOPENED_STATUSES or stays_over(append, status)
+    return status in REOPENED_STATUSES or only_adds_to_ended(append, status)
 
 
 def _is_used(row: KeyRow, keys: KeyFacts) -> bool:

@@ -64,7 +64,7 @@ class CallBook:
         self.places[flight.uid, effect.task] = (effect.step, effect.location)
         if flight.body is None and effect.step not in self._fakes:
             return None
-        return WatchedStep(self, flight.body, effect, flight.run_id)
+        return FakedStep(self, flight.body, effect, flight.run_id)
 
     def note(self, effect: PerformTask, run_id: str, args: dict[str, Any]) -> None:
         call = StepCall(args=args, key=effect.key, attempt=effect.attempt, run_id=run_id)
@@ -92,7 +92,7 @@ class CallBook:
         return True, fakes[min(self._given[place], len(fakes) - 1)]
 
 
-class WatchedStep:
+class FakedStep:
     """A step whose calls are recorded, and answered by its fake if there is one."""
 
     __slots__ = ("_body", "_book", "_effect", "_run_id", "name")

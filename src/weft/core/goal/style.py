@@ -1,7 +1,7 @@
-"""The style of goal runs: commands record facts, and ``settle`` decides what follows from them.
+"""The style of goal runs: commands record what happened, and ``settle`` decides what follows.
 
 A command records what came from outside and, if an item fails for good, the failure of its step. ``follow`` returns all
-other events, step by step. Only ``follow`` may request inputs from the runtime (``MissingInputs``).
+other events, a few per call. Only ``follow`` may request inputs from the runtime (``MissingInputs``).
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class GoalStyle:
         self._bound: dict[str, BoundInputs] = {}
         self._turn: Turn | None = None
         self._simple_at = 0
-        """The number of the last event, as long as the run is simple."""
+        """The number of the last event after which the run was still simple."""
         self._starting = ("", 0)
-        """The step that starts next, and the number of that event."""
+        """The step that starts next, and the number that its ``StepStarted`` event will have."""
 
     @property
     def flow(self) -> NeedCounts | None:
@@ -94,7 +94,7 @@ class GoalStyle:
 
     @property
     def simple(self) -> SimplePlan | None:
-        """The plan, if it is simple and all that has happened since it was made is that its steps have completed.
+        """The plan, if it is simple and nothing has happened since except that its steps started and completed.
 
         Such a run does not need the counts.
         """
@@ -108,7 +108,7 @@ class GoalStyle:
         self._simple_at = self.state.seq
 
     def _follow_simple(self, simple: SimplePlan, env: Env) -> Sequence[e.AnyEvent] | None:
-        """Start the first steps, or end the run. Returns None if the run is no longer simple."""
+        """Start the next of the first steps, or end the run. Returns None if the counts are needed for that."""
         state, plan = self.state, self.items.plan
         assert plan is not None
         if not state.steps_done:
@@ -127,7 +127,7 @@ class GoalStyle:
         return (run_result(plan, state, env),)
 
     def turn(self, env: Env) -> Turn:
-        """Return the turn, with everything that a decision uses."""
+        """Return the ``Turn`` of a decision: the program, the counts, the environment and the bound inputs."""
         flow, turn = self.items.flow, self._turn
         assert flow is not None
         if turn is None or turn.flow is not flow:
@@ -136,7 +136,7 @@ class GoalStyle:
         return turn
 
     def locate(self, number: int) -> str:
-        """Return the step, with the index for an item of a fan-out, or the optional fact that a step waits for."""
+        """Return where an open entry is: ``step``, ``step[index]`` in a fan-out, ``step.fact`` for a deadline."""
         place = self.state.places.get(number)
         if place is not None:
             return self.items.item_name(place)
@@ -155,7 +155,7 @@ class GoalStyle:
         return questions.find_open_question(state, name, places)
 
     def _was_asked(self, name: str) -> bool:
-        """Return whether a step, or this item of its fan-out, has asked a question."""
+        """Return whether a step, or this item of its fan-out, has asked a question or was skipped."""
         step, _, item = name.partition("[")
         run, plan = self.state.steps.get(step), self.items.plan
         if run is None or plan is None or not isinstance(plan.steps[step].way, AskWay):
@@ -365,7 +365,7 @@ class GoalStyle:
         self._close_settled()
 
     def _close_settled(self) -> None:
-        """Stop the deadlines of optional needs that are decided now."""
+        """Stop the deadlines of optional needs that have now been decided."""
         flow = self.items.counted
         if flow is not None and flow.settled_windows:
             for run, fact in flow.settled_windows:
@@ -379,7 +379,7 @@ class GoalStyle:
         self.items.resume(event)
 
     def _work_recalled(self, event: e.WorkRecalled) -> None:
-        """Change nothing. The event only records which run the next result came from."""
+        """Change nothing. The event only records which run the result in the following event came from."""
 
     evolve: ClassVar[EvolveRows] = with_style_rows(
         {

@@ -24,7 +24,7 @@ from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.graph.view import View
 from weft.core.ids import EntryId, derive
 from weft.core.run import lifecycle, messages, undo
-from weft.core.run.composites import is_unmarked, leaf, object_parts, open_raw
+from weft.core.run.composites import composite_fields, is_unmarked, leaf, open_raw
 from weft.core.run.env import Env
 from weft.core.run.state import Undo
 from weft.errors import Failure, WeftError
@@ -222,7 +222,7 @@ class Follower:
         of = EntryId(newest.task)
         try:
             view = self.view(token, newest.output, env)
-            view.kept = object_parts(leaf(newest.kept))
+            view.kept = composite_fields(leaf(newest.kept))
             given = node_start.undo_input(self.program, view)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code, step=newest.plan.step)

@@ -13,10 +13,10 @@ from weft.core.graph.tokens import Frame, GraphState
 from weft.core.run.composites import (
     MARK,
     compose,
+    composite_fields,
     escape_fields,
     has_marks,
     leaf,
-    object_parts,
     part_at,
     with_mark,
     without_mark,
@@ -55,7 +55,7 @@ def merge_outputs(merge: Merge, outputs: Sequence[tuple[int, Any]]) -> Any:
             return values[-1][1] if values else None
     union: dict[str, Any] = {}
     for _, value in values:
-        union.update(object_parts(value))
+        union.update(composite_fields(value))
     return escape_fields(union)
 
 
@@ -66,7 +66,9 @@ def begin_late_merge(merge: Merge, frame: Frame) -> None:
     if merge.how == "merge_object":
         words = source_path(merge)
         for index in frame.order:
-            frame.given.update(dict.fromkeys(object_parts(part_at(leaf(frame.branches[index].result), words)), index))
+            frame.given.update(
+                dict.fromkeys(composite_fields(part_at(leaf(frame.branches[index].result), words)), index)
+            )
 
 
 def add_late_branch(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[Any, bool] | None:
@@ -77,7 +79,7 @@ def add_late_branch(merge: Merge, frame: Frame, held: Any, index: int) -> tuple[
     The second part of the result says whether the branch contributed something that is not plain JSON.
     """
     value = part_at(leaf(frame.branches[index].result), source_path(merge))
-    fields = object_parts(value) if merge.how == "merge_object" else {}
+    fields = composite_fields(value) if merge.how == "merge_object" else {}
     if merge.how == "last_wins" or MARK in fields or MARK in frame.given:
         return None
     inner = without_mark(held)

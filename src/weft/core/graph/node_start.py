@@ -36,13 +36,13 @@ from weft.core.values import is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
 
 HTTP = "weft.http"
-"""The step that performs the HTTP request of a node."""
+"""The step that sends the HTTP request of a node."""
 
 SCRIPT = "weft.script"
-"""The step that performs the script of a node."""
+"""The step that runs the script of a node."""
 
 TYPE = "weft.type:"
-"""The prefix of the step that performs a registered node type."""
+"""The prefix of the names of steps that implement registered node types."""
 
 
 def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
@@ -84,7 +84,7 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
             e.NodeFailed(node=view.token.node, token=view.token.id, failure=_failure(node, error.code, error.message)),
         )
     kind = type(node.work).__name__.removesuffix("Work").lower()
-    wrong = _failure(node, "unknown_work", f"this host cannot perform {kind}")
+    wrong = _failure(node, "unknown_work", f'this host cannot perform work of the kind "{kind}".')
     return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=wrong),)
 
 
@@ -106,7 +106,7 @@ def _step(program: HostedGraph, node: Node, work: StepWork, view: View) -> e.Tas
 
 
 def _check_merged(node: Node, view: View) -> None:
-    """Check the state field that a fan-in wrote before its own work begins."""
+    """Before the work of a fan-in begins, check the state field that its merge wrote."""
     merge = node.fan_in.merge if node.fan_in is not None else None
     if merge is not None and not view.token.path and merge.into.path[0] in view.data:
         check_field(view, merge.into.path[:1], view.bind_state()[merge.into.path[0]])
@@ -126,7 +126,10 @@ def _task(program: HostedGraph, node: Node, view: View, step: str, given: Raw) -
 
 
 def _arguments(program: HostedGraph, node: Node, work: StepWork, view: View) -> Raw:
-    """Return the arguments of a step: its parameters by name, or everything if the only one is ``input``."""
+    """Return the arguments of a step by name. A step whose only parameter is ``input`` gets the whole input.
+
+    The input of an unknown step is passed on unchanged.
+    """
     given = node_input(view, node.input, program.reader)
     if work.config_ref:
         given = _with_config(node, view, work.config_ref, given)
@@ -147,7 +150,7 @@ def _arguments(program: HostedGraph, node: Node, work: StepWork, view: View) -> 
 
 
 def _with_config(node: Node, view: View, reference: str, given: Raw) -> Raw:
-    """Add the fields of a configuration in a blob. Fields that arrive or that the node sets itself take precedence."""
+    """Add the fields of a stored configuration, except ``action``. Fields in the input take precedence."""
     config = _referenced(reference, view)
     value = open_raw(given, view.env.blob)
     if config in ({}, None):
@@ -179,7 +182,7 @@ def _configured(program: HostedGraph, work: TypeWork, view: View) -> Raw:
 
 
 def _passed(program: HostedGraph, view: View, given: Raw) -> Sequence[e.AnyEvent]:
-    """Route a node without work of its own at once."""
+    """Route the token at once, because no task has to end first."""
     view.output = given
     found = route(program.graph, view, program.reader)
     if found.failure is not None:

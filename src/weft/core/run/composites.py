@@ -126,7 +126,7 @@ def part_at(value: Any, words: Sequence[str]) -> Any:
     return value
 
 
-def object_parts(value: Any) -> dict[str, Any]:
+def composite_fields(value: Any) -> dict[str, Any]:
     """Return the fields of a composed object, each a part. Empty if the value is not an object."""
     inner, own = _inside(value)
     if not isinstance(inner, dict):

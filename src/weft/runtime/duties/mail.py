@@ -13,10 +13,10 @@ from weft.ports.clock import Clock
 from weft.ports.store import Inboxes, Mail
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.duties.scheduler import MAIL, READY, STORE, Wakeups
+from weft.runtime.loop_share import NewChildren, Turns
 from weft.runtime.ownership.claim import Claims
 from weft.runtime.ownership.load import Loader
 from weft.runtime.runs import RunTable
-from weft.runtime.turns import NewChildren, Turns
 
 MAIL_PER_ROUND = 1_000
 

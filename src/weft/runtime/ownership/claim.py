@@ -17,13 +17,13 @@ from weft.ports.clock import Clock
 from weft.ports.store import Outcome, RunRow, Store
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.loop_share import NewChildren, Turns
 from weft.runtime.ownership.load import Loader
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
-from weft.runtime.turns import NewChildren, Turns
 
 CLAIMS_PER_SCAN = 500
 LOADS_PER_TURN = 50

@@ -77,7 +77,7 @@ class Program(Protocol):
         ...
 
 
-class Outside(Protocol):
+class DriverActor(Protocol):
     """The methods of the actor that its driver uses."""
 
     tolerant: bool
@@ -121,7 +121,7 @@ class Outside(Protocol):
 class CodeDriver:
     """Runs the code of one run on its private loop."""
 
-    def __init__(self, machine: CodeMachine, program: Program, outside: Outside) -> None:
+    def __init__(self, machine: CodeMachine, program: Program, outside: DriverActor) -> None:
         self.machine = machine
         self.program = program
         self.outside = outside

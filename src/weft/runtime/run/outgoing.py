@@ -24,7 +24,7 @@ class SendingRun(Protocol):
 
 
 def enclose(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
-    """Add a command to another run, or the start of a new one, to a draft. A start without a parent makes a root."""
+    """Add outgoing mail to a draft: a command for another run, or the start of a new one."""
     body = c.encode(letter.command)
     if letter.create and isinstance(letter.command, c.StartRun):
         start = letter.command

@@ -61,7 +61,7 @@ def is_disguised(host: str) -> bool:
     return parse_address(host) is None and _LEGACY.fullmatch(host.rstrip(".")) is not None
 
 
-def is_name(host: str) -> bool:
+def is_host_name(host: str) -> bool:
     """Return whether a host is a plain name, which may be resolved."""
     return len(host) <= 254 and _NAME.fullmatch(host) is not None and not is_disguised(host)
 
@@ -95,7 +95,7 @@ def parse_allowed(text: str) -> Allowed:
             continue
         except ValueError:
             host = entry.rstrip(".")
-        if not is_name(host):
+        if not is_host_name(host):
             raise UsageError(
                 f'{ALLOW_VARIABLE}: "{entry}" is not an address, network or host name.',
                 hint='Write it like "127.0.0.1,10.0.0.0/8,billing.internal"; a network without host bits, no ports.',

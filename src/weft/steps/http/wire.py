@@ -12,7 +12,7 @@ from yarl import URL
 
 from weft.core.durations import format_ms
 from weft.errors import BadValue, LimitExceeded
-from weft.steps.http.addresses import is_disguised, is_name, parse_address
+from weft.steps.http.addresses import is_disguised, is_host_name, parse_address
 from weft.steps.http.exchange import HttpLimits, HttpRequest, HttpResponse, shown_url
 from weft.steps.http.failures import AddressRefused, HttpFailed, HttpUnavailable
 from weft.steps.http.guard import Guard, connector, refusal, refused_in
@@ -86,7 +86,7 @@ class Wire:
             raise _bad_address(base, "names no host")
         if is_disguised(host):
             raise refusal(host)
-        if parse_address(host) is None and not is_name(host):
+        if parse_address(host) is None and not is_host_name(host):
             raise _bad_address(base, "names no host")
         self._guard.check_literal(host)
         return url.with_fragment(None)

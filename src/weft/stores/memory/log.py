@@ -30,7 +30,7 @@ from weft.stores.judge import (
     judge_append,
     judge_create,
     judge_release,
-    stays_over,
+    only_adds_to_ended,
 )
 from weft.stores.memory.content import MemoryContent, StoredRun
 from weft.stores.rules import free_id, merge_attributes
@@ -136,7 +136,7 @@ class MemoryLog:
         self._content.add_refs(append.uid, append.refs)
         if append.idle_until is not UNSET:
             run.idle_until = append.idle_until
-        only_adds = stays_over(append, run.status)
+        only_adds = only_adds_to_ended(append, run.status)
         if append.reopen is not None and not only_adds:
             run.wake_at, run.ended_at, run.idle_until = append.reopen, None, None
             self._content.open[append.uid] = run

@@ -17,7 +17,7 @@ from msgspec import UNSET
 from weft.core.ids import HostId, RunId, RunUid
 from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
-from weft.stores.judge import judge_append, judge_create, stays_over
+from weft.stores.judge import judge_append, judge_create, only_adds_to_ended
 from weft.stores.rules import free_id, has_no_extras, merge_attributes
 from weft.stores.sqlite.mail import Taken, consume, deliver, read_key_facts, read_taken, write_key
 from weft.stores.sqlite.rows import (
@@ -149,7 +149,7 @@ class Batch:
 
     def _advance(self, append: Append, head: RunHead, taken: Sequence[Taken]) -> None:
         """Update the row. Names only the columns that change, because each column costs an update of its index."""
-        only_adds = stays_over(append, head.status)
+        only_adds = only_adds_to_ended(append, head.status)
         changes: dict[str, Any] = {}
         updated_at = head.updated_at
         if append.events:
