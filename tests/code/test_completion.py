@@ -8,6 +8,6 @@ def test_only_documented_names_are_offered() -> None:
 
     offered = {name for name in dir(app) if not name.startswith("_")}
 
-    documented = "get goal graph include lifespan list plan router run start step steps url workflow"
+    documented = "get goal graph include lifespan list plan router run schedule schedules start step steps url workflow"
     assert offered == set(documented.split())
     assert all(hasattr(app, name) for name in offered - {"router"})
