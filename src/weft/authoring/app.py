@@ -241,8 +241,8 @@ class App(Registrar):
 
     @property
     def schedules(self) -> Schedules:
-        """The schedules of the store: declared in code, or made with ``add``. Raises NotRunning."""
-        return Schedules(ScheduleService(self.service), self.get)
+        """The schedules of the store: declared in code, or made with ``add``. They need a running engine."""
+        return Schedules(lambda: ScheduleService(self.service), self.get)
 
     # --- running --------------------------------------------------------------------------------------------------
 

@@ -120,10 +120,11 @@ class Client:
     def schedules(self) -> Schedules:
         """The schedules of the store or server."""
         if self._remote is None:
-            return Schedules(ScheduleService(self.service), self.get)
+            return Schedules(lambda: ScheduleService(self.service), self.get)
         from weft.authoring.remote_schedules import RemoteSchedules  # noqa: PLC0415
 
-        return Schedules(RemoteSchedules(self._remote), self.get)
+        remote = RemoteSchedules(self._remote)
+        return Schedules(lambda: remote, self.get)
 
     def get(self, id: str) -> Handle[Any]:
         """Return the handle of a run."""

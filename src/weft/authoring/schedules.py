@@ -41,9 +41,14 @@ class ScheduleAccess(Protocol):
 class Schedules:
     """The schedules of a store: ``app.schedules``, ``client.schedules``."""
 
-    def __init__(self, access: ScheduleAccess, handle: Callable[[str], Handle[Any]]) -> None:
-        self._access = access
+    def __init__(self, open_access: Callable[[], ScheduleAccess], handle: Callable[[str], Handle[Any]]) -> None:
+        self._open_access = open_access
         self._handle = handle
+
+    @property
+    def _access(self) -> ScheduleAccess:
+        """The schedules behind this object. Raises NotRunning."""
+        return self._open_access()
 
     async def add(
         self,
