@@ -114,7 +114,7 @@ def a_late_branch_is_not_merged() -> Iterator[None]:
 
 @graph_mutant
 def effects_of_a_dropped_token_are_performed() -> Iterator[None]:
-    with swap(effects, "stopped", lambda state: []):
+    with swap(effects, "stop_removed", lambda state: []):
         yield
 
 

@@ -72,6 +72,13 @@ def test_a_planted_bug_is_caught(name: str) -> None:
     print(f"{name} is caught by seed {seed}")
 
 
+@pytest.mark.parametrize("name", sorted(MUTANTS))
+def test_a_planted_bug_can_be_planted(name: str) -> None:
+    """What it replaces still exists, so that a rename does not wait for the proof."""
+    with MUTANTS[name]():
+        pass
+
+
 def test_a_result_that_is_reported_twice_changes_nothing() -> None:
     """The fence of results: the first success is recorded, a second one is not."""
     with reports_come_twice():

@@ -62,7 +62,7 @@ def test_a_planned_crash_that_never_came_fails_the_test(tmp_path: Path) -> None:
         "    weft_world.run(hello('you'))\n",
         "weft_app = greeter:app\n",
     )
-    assert "never came: after gret" in done.stdout
+    assert "did not happen: after gret" in done.stdout
 
 
 def test_who_does_not_use_it_does_not_pay_for_it(tmp_path: Path) -> None:

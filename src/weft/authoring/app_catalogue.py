@@ -19,6 +19,7 @@ from weft.ports.store import Definition
 from weft.runtime.catalogue import Callee
 from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_definition, read_graph
+from weft.steps.task import StepBody
 
 
 class AppCatalogue:
@@ -29,7 +30,9 @@ class AppCatalogue:
         self._programs: dict[tuple[str, str], GraphProgram] = {}
         self._goals: dict[str, GoalProgram] = {}
         self._definitions: dict[tuple[str, str], Definition] = {}
-        self.step = registered.find_body
+
+    def step(self, name: str) -> StepBody | None:
+        return self._registered.find_body(name)
 
     def steps(self) -> list[str]:
         return self._registered.step_names()
