@@ -40,8 +40,7 @@ class RunTable:
     # --- runs -----------------------------------------------------------------------------------------------------
 
     def add(self, actor: Actor) -> None:
-        if self._arrived is not None:
-            self._arrived.add(actor.uid)
+        self.note_arrival(actor.uid)
         self.actors[actor.uid] = actor
         self.by_id[actor.id] = actor
 
@@ -54,9 +53,14 @@ class RunTable:
         if self.by_id.get(actor.id) is actor:
             del self.by_id[actor.id]
 
+    def note_arrival(self, uid: RunUid) -> None:
+        """Note that a run has been added, or has read its inbox."""
+        if self._arrived is not None:
+            self._arrived.add(uid)
+
     @contextmanager
     def note_arrivals(self) -> Iterator[set[RunUid]]:
-        """Collect the runs that are added meanwhile: what was read before does not hold for them. One at a time."""
+        """Collect the runs that arrive meanwhile: what was read before does not hold for them. One at a time."""
         arrived = self._arrived = set[RunUid]()
         try:
             yield arrived

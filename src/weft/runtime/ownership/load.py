@@ -109,6 +109,10 @@ class Loader:
                 for offer in rows:
                     self._shared.record_offer(offer)
                 self._restore(actor, loaded, died=died)
+                # A run that was over may still have rows of tasks that ended with it; a retry must not revive them.
+                self._shared.withdraw(
+                    row.uid, [offer.task for offer in rows if offer.task not in actor.machine.state.tasks]
+                )
                 return actor
         except Exception as error:
             if isinstance(error, StoreError) and not isinstance(error, Corrupt):
@@ -176,6 +180,7 @@ class Loader:
         if not self._runs.is_current(actor):
             return
         actor.ready = True
+        self._runs.note_arrival(actor.uid)
         self._on_loaded()
         actor.proceed(after_mail=True)
         actor.schedule()

@@ -195,8 +195,9 @@ class Reloader:
                 posted.reply(None if known.digest == posted.key.digest else reused)
 
     async def _is_applied(self, draft: Draft) -> bool:
-        """Return whether the log contains exactly this append."""
+        """Return whether the log contains exactly this append. Another host may have written its first events too."""
         if not draft.events:
             return False
-        found = await self._log.events(draft.uid, after=draft.base, limit=1)
-        return bool(found) and found[0].body == draft.events[0].body and found[0].at == draft.events[0].at
+        found = await self._log.events(draft.uid, after=draft.base, limit=len(draft.events))
+        written = [(event.body, event.at) for event in found]
+        return written == [(event.body, event.at) for event in draft.events]
