@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -51,22 +51,24 @@ from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.finished_error import finished_error
-from weft.runtime.local import LocalRuns, LocalWork
 from weft.runtime.orders import StartOrder, start_of
 from weft.runtime.programs import AnyProgram, input_differences, is_published, needs_definition, store_definition
 from weft.runtime.reader import RunReader, goals_in
 from weft.runtime.retries import RetryUntilAvailable
-from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
 from weft.runtime.status import HostStatus
-from weft.runtime.step_keeper import StepKeeper
 from weft.runtime.store_timeout import StoreTimeout
-from weft.runtime.streams import StreamWriter
 from weft.runtime.typed_words import read_words_like
 from weft.runtime.unowned import UnownedRuns, decide_retry
 from weft.runtime.values import ValueStore
+
+if TYPE_CHECKING:  # parts of a host, which a program that only declares workflows does not load
+    from weft.runtime.local import LocalRuns, LocalWork
+    from weft.runtime.run.actor import Actor
+    from weft.runtime.step_keeper import StepKeeper
+    from weft.runtime.streams import StreamWriter
 
 T = TypeVar("T")
 
