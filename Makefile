@@ -72,6 +72,8 @@ bench-peers: setup
 soak: setup
 	$(BIN)/python -m tests.sim.soak $(SEEDS)
 	$(BIN)/python -m tests.schedule.soak
+	$(BIN)/python -m tests.forks.soak
+	$(BIN)/python -m tests.graph.patch_soak
 
 chaos: setup
 	$(BIN)/python -m tests.chaos.storm $(RUNS)

@@ -2,7 +2,8 @@
 
 Instructions do not depend on what else the machine does, so they show what a noisy clock hides. Each workload runs
 under callgrind in two sizes; the difference leaves out what a process costs by itself. BEFORE is a checkout with an
-environment of its own (``make setup`` there).
+environment of its own (``make setup`` there). With ``--postgres``, code workflows run on a Postgres server; only the
+instructions of this process are counted, not those of the server.
 """
 
 import argparse
@@ -12,9 +13,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
+from bench import postgres
 from bench.measure import ROOT
 
 
@@ -50,12 +53,13 @@ import importlib
 import runpy
 import sys
 
-SECONDS = ("SLICE_SECONDS", "SHARE_SECONDS", "PACE_S_MAX", "COMMIT_S_MAX", "SAMPLE_S_MAX")  # by either name
+SECONDS = ("SLICE_SECONDS", "SHARE_SECONDS", "PACE_S_MAX", "COMMIT_S_MAX", "SAMPLE_S_MAX", "START_SECONDS")
 MODULES = (  # each tree has some of them
     "runtime.committer",
     "runtime.commit",
     "runtime.turns",
     "runtime.loop_share",
+    "runtime.store_timeout",
     "runtime.private_loop",
     "runtime.run.private_loop",
     "stores.sqlite.writer",
@@ -72,7 +76,7 @@ for module in MODULES:
 from weft.authoring import app
 from weft.runtime.settings import Settings
 
-DUTIES = ("lease_seconds", "poll_seconds", "scan_seconds", "look_seconds", "health_seconds")
+DUTIES = ("lease_seconds", "poll_seconds", "scan_seconds", "look_seconds", "health_seconds", "idle_seconds")
 slower = {{name: getattr(Settings(), name) * {SLOWER} for name in DUTIES}}
 app.Settings = lambda **given: Settings(**slower, **given)
 sys.argv = sys.argv[1:]
@@ -90,17 +94,27 @@ record_then_kill(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]))
 ENVIRONMENT = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
 
 
-def counted(tree: Path, workload: Counted, n: int) -> int:
-    """The instructions of one process."""
+ON_POSTGRES = ("W1", "W2", "W3")
+
+
+def counted(tree: Path, workload: Counted, n: int, base: str = "") -> int:
+    """The instructions of one process, with a new database on the server ``base`` if there is one."""
+    if not base:
+        return counted_in(tree, workload, n, ENVIRONMENT)
+    with postgres.database(base, f"instructions_{tree.name}_{n}") as url:
+        return counted_in(tree, workload, n, {**ENVIRONMENT, postgres.URL: url})
+
+
+def counted_in(tree: Path, workload: Counted, n: int, environment: dict[str, str]) -> int:
     scratch = tempfile.mkdtemp(prefix="weft-instructions-")
     python, module = str(tree / ".venv/bin/python"), f"bench.workloads.{workload.module}"
     callgrind = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={scratch}/out"]
     try:
         if workload.resumes:
-            subprocess.run([python, "-c", RECORD, module, str(n), scratch], cwd=tree, env=ENVIRONMENT, check=True)
+            subprocess.run([python, "-c", RECORD, module, str(n), scratch], cwd=tree, env=environment, check=True)
         ran = subprocess.run(
             [*callgrind, python, "-c", RUN, module, workload.task, str(n), scratch],
-            cwd=tree, env=ENVIRONMENT, capture_output=True, text=True, check=False,
+            cwd=tree, env=environment, capture_output=True, text=True, check=False,
         )  # fmt: skip
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -110,23 +124,27 @@ def counted(tree: Path, workload: Counted, n: int) -> int:
     return int(found[1])
 
 
-def each(tree: Path, workload: Counted) -> float:
+def each(tree: Path, workload: Counted, base: str = "") -> float:
     """Instructions per unit of a workload: a step, a run, or several runs of as many steps."""
-    few, many = (counted(tree, workload, n) for n in workload.sizes)
+    few, many = (counted(tree, workload, n, base) for n in workload.sizes)
     return (many - few) / (workload.sizes[1] - workload.sizes[0])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.instructions", description=__doc__)
     parser.add_argument("before", type=Path, help="a checkout to compare with")
-    parser.add_argument("--only", default=",".join(COUNTED), metavar="W1,W2", help="these workloads only")
+    parser.add_argument("--only", default="", metavar="W1,W2", help="these workloads only")
+    parser.add_argument("--postgres", action="store_true", help=f"on Postgres: {', '.join(ON_POSTGRES)}")
     given = parser.parse_args()
     for tree in (given.before, ROOT):
         # Or the first process would be counted with what compiling costs.
         subprocess.run([tree / ".venv/bin/python", "-m", "compileall", "-q", "src", "bench"], cwd=tree, check=False)
-    for name in given.only.split(","):
-        before, now = (each(tree.resolve(), COUNTED[name]) for tree in (given.before, ROOT))
-        print(f"{name}: {before:,.0f} before, {now:,.0f} now, {now / before:.3f} of before", flush=True)
+    with ExitStack() as stack:
+        base = stack.enter_context(postgres.server()) if given.postgres else ""
+        names = given.only.split(",") if given.only else ON_POSTGRES if base else COUNTED
+        for name in names:
+            before, now = (each(tree.resolve(), COUNTED[name], base) for tree in (given.before, ROOT))
+            print(f"{name}: {before:,.0f} before, {now:,.0f} now, {now / before:.3f} of before", flush=True)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,7 @@ DECLARE
 BEGIN
     FOR name IN SELECT tablename FROM pg_tables
         WHERE schemaname = 'weft' AND tablename NOT SIMILAR TO 'migrations|events_%'
-        ORDER BY tablename = 'definitions'
+        ORDER BY tablename IN ('audit', 'definitions')
     LOOP
         EXECUTE format('DELETE FROM weft.%I', name);
     END LOOP;

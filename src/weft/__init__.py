@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from weft.authoring.app import App
+    from weft.authoring.bulk import Bulk
     from weft.authoring.client import Client
     from weft.authoring.context import Call, Context, context
     from weft.authoring.facts import Facts
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
         AlreadyDecided,
         BadDuration,
         BadGraph,
+        BadPatch,
         BadPlan,
         BadSchedule,
         BadValue,
@@ -48,16 +50,20 @@ if TYPE_CHECKING:
         NotAllowed,
         NotAsync,
         NotFound,
+        NotOver,
         NotRunning,
         OutcomeUnknown,
+        PatchRefused,
         Refused,
         Rollback,
         RunAtImport,
         RunCancelled,
         RunFailed,
         RunFinished,
+        RunKept,
         RunUndone,
         RunUnreadable,
+        StaleBase,
         StepFailed,
         StepTimedOut,
         StoreError,
@@ -70,6 +76,8 @@ if TYPE_CHECKING:
         WorkerLost,
     )
     from weft.observe.explanation import Explanation
+    from weft.observe.live_check import LiveGroup, LiveReport
+    from weft.runtime.bulk_plan import BulkResult, RefusedRuns
     from weft.runtime.schedules import NominalTime, Schedule
     from weft.steps.node_types import NodeType, register_node_type
     from weft.steps.secrets import Secret
@@ -82,10 +90,13 @@ __all__ = [
     "App",
     "BadDuration",
     "BadGraph",
+    "BadPatch",
     "BadPlan",
     "BadSchedule",
     "BadValue",
     "BranchesFailed",
+    "Bulk",
+    "BulkResult",
     "Call",
     "ChildHandle",
     "Client",
@@ -117,6 +128,8 @@ __all__ = [
     "IdTaken",
     "KeyReused",
     "LimitExceeded",
+    "LiveGroup",
+    "LiveReport",
     "LoopRunning",
     "Message",
     "MissingExtra",
@@ -128,22 +141,27 @@ __all__ = [
     "NotAllowed",
     "NotAsync",
     "NotFound",
+    "NotOver",
     "NotRunning",
     "Ok",
     "OutcomeUnknown",
+    "PatchRefused",
     "Plan",
     "Refused",
+    "RefusedRuns",
     "Retry",
     "Rollback",
     "RunAtImport",
     "RunCancelled",
     "RunFailed",
     "RunFinished",
+    "RunKept",
     "RunUndone",
     "RunUnreadable",
     "Schedule",
     "Schedules",
     "Secret",
+    "StaleBase",
     "Step",
     "StepFailed",
     "StepTimedOut",
@@ -174,6 +192,7 @@ if not TYPE_CHECKING:
         "errors",
         "steps.task",
         "authoring.app",
+        "authoring.bulk",
         "authoring.client",
         "authoring.context",
         "authoring.facts",
@@ -190,6 +209,7 @@ if not TYPE_CHECKING:
         "authoring.workflows",
         "core.findings",
         "observe.explanation",
+        "observe.live_check",
         "steps.node_types",
         "steps.secrets",
     )

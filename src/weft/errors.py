@@ -4,10 +4,11 @@
     ├── UsageError                the calling code is wrong; a repetition does not help
     │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport  MissingExtra
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
-    │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadSchedule  BadStep
+    │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadSchedule  BadStep  BadPatch
     │   └── ForeignAwait
     ├── Refused                   well formed, but not possible now
-    │   ├── IdTaken  KeyReused  RunFinished  RunUndone  AlreadyDecided
+    │   ├── IdTaken  KeyReused  RunFinished  RunUndone  AlreadyDecided  NotOver  RunKept
+    │   ├── PatchRefused (StaleBase)  a patch does not fit the run as it stands: .plan
     │   └── NotAllowed (AddressRefused)  NotFound
     ├── StepFailed                a step failed for good: .failure
     │   ├── OutcomeUnknown        an irreversible step was lost; it may have run
@@ -210,6 +211,17 @@ class BadSchedule(UsageError):
         return found if isinstance(found, list) else []
 
 
+class BadPatch(UsageError):
+    """A patch is not valid in itself, whatever the run; ``findings`` has everything that is wrong with it."""
+
+    code = "patch.invalid"
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        found = self.context.get("findings", ())
+        return found if isinstance(found, list) else []
+
+
 class BadPlan(UsageError):
     """The steps in the catalogue cannot reach a goal."""
 
@@ -246,6 +258,18 @@ class RunFinished(Refused):
     code = "run.finished"
 
 
+class NotOver(Refused):
+    """A run that is not over, or whose tree is not, cannot be deleted."""
+
+    code = "run.not_over"
+
+
+class RunKept(Refused):
+    """A hold keeps the run from deletion."""
+
+    code = "run.kept"
+
+
 class RunUndone(Refused):
     """The completed work of the run was undone, so the run cannot continue."""
 
@@ -256,6 +280,27 @@ class AlreadyDecided(Refused):
     """The question has already been answered."""
 
     code = "run.already_decided"
+
+
+class PatchRefused(Refused):
+    """A patch does not fit the run as it stands. ``plan`` has all reasons, and what the patch would do."""
+
+    code = "patch.refused"
+
+    @property
+    def plan(self) -> Any:
+        return self.context.get("plan")
+
+    @property
+    def findings(self) -> Sequence[Any]:
+        found = self.context.get("findings", ())
+        return found if isinstance(found, list) else []
+
+
+class StaleBase(PatchRefused):
+    """A patch was written against a version that is no longer the present one."""
+
+    code = "patch.stale_base"
 
 
 class NotAllowed(Refused):

@@ -13,7 +13,7 @@ import weft
 from tests import servers
 from tests.crash.hosting import QUICK, hosting
 from weft.core.ids import Millis
-from weft.ports.store import Definition
+from weft.ports.definitions import Definition
 
 
 @pytest.fixture

@@ -40,6 +40,10 @@ def settings(**changes: Any) -> Settings:
     return msgspec.structs.replace(QUICK, **changes)
 
 
+CALM = settings(lease_seconds=30.0)
+"""For hosts of which none dies: a busy machine must not make one take over the runs of another."""
+
+
 class Opened:
     """The store beside the hosts, for looking."""
 
@@ -74,7 +78,7 @@ def test_a_step_goes_to_a_host_that_has_it(url: str) -> None:
         return f"{n} by the worker"
 
     async def scene() -> None:
-        async with hosting(owner), hosting(worker):
+        async with hosting(owner, CALM), hosting(worker, CALM):
             assert await (await owner.start(order(1))).result() == "1 by the worker"
 
     play(scene())
@@ -135,7 +139,7 @@ def test_a_full_host_gives_its_tasks_to_one_that_is_free(url: str) -> None:
     small, big = app("small"), app("big")
 
     async def scene() -> None:
-        async with hosting(small, settings(slots=1, spill_seconds=0.1)), hosting(big):
+        async with hosting(small, settings(slots=1, spill_seconds=0.1, lease_seconds=30.0)), hosting(big, CALM):
             run = await small.start("order", {})
             while performed["big"] < 5:
                 await asyncio.sleep(0.01)
@@ -186,7 +190,7 @@ async def _two_hosts_send(url: str, limits: QueueLimits, count: int) -> Counted:
     apps = [limited_app(url, counted) for _ in range(2)]
     async with Opened(url) as store:
         await store.tasks.limit("mail", limits)
-        async with hosting(apps[0]), hosting(apps[1]):
+        async with hosting(apps[0], CALM), hosting(apps[1], CALM):
             runs = [await app.start("letters", {"count": count}) for app in apps]
             assert [await run.result() for run in runs] == [count, count]
         assert await store.tasks.queues() == [QueueRow(queue="mail", waiting=0, running=0, limits=limits)]
@@ -235,13 +239,12 @@ def waiting_app(url: str, owners: Counter[str], name: str) -> weft.App:
 def test_a_host_that_stops_hands_its_runs_over_without_a_lease_between(url: str) -> None:
     owners: Counter[str] = Counter()
     first, second = (waiting_app(url, owners, name) for name in ("first", "second"))
-    slow = settings(lease_seconds=30.0)
 
     async def scene() -> None:
         async with AsyncExitStack() as stack:
             leaving = await stack.enter_async_context(AsyncExitStack())
-            await leaving.enter_async_context(hosting(first, slow))
-            await stack.enter_async_context(hosting(second, slow))
+            await leaving.enter_async_context(hosting(first, CALM))
+            await stack.enter_async_context(hosting(second, CALM))
             runs = [await first.start("order", {"n": n}, id=f"order-{n}") for n in range(20)]
             await _until(lambda: owners["first"] == 20)
             await leaving.aclose()

@@ -11,7 +11,7 @@ import weft as package
 from tests.cli.conftest import Weft
 from weft.observe.error_pages import PAGES
 
-VERBS = "run start list show events watch explain inbox status send decide cancel pause resume retry help version"
+VERBS = "run start list show events watch explain inbox status send decide patch cancel pause resume retry help version"
 
 
 def test_the_help_lists_every_verb_with_a_line_about_it(weft: Weft) -> None:

@@ -80,3 +80,26 @@ def test_words_are_read_by_the_declared_type_in_every_style(goals: Weft, workflo
     said = goals("run", "goals.py", workflow, "text=17", "number=17", 'tags=["17"]', "free=17")
 
     assert said.json() == {"all": {"text": "17", "number": 17, "tags": ["17"], "free": 17}}
+
+
+PATCH = """
+given: {tax: 3.5}
+reason: the rate is not known
+"""
+
+
+def test_a_failed_goal_run_is_patched_from_a_file_and_retried(goals: Weft, folder: Path) -> None:
+    broken = APP.replace("return total * rate", 'raise weft.Critical("no rate")')
+    (folder / "goals.py").write_text(broken)
+    (folder / "patch.yaml").write_text(PATCH)
+    assert goals("run", "goals.py", "bill", "order_id=17", "rate=0.5", "--id", "b").code != 0
+
+    planned = goals("patch", "b", "patch.yaml", "--dry-run")
+    assert "b would be patched" in planned.out
+    assert "gives tax (3.5)" in planned.out
+    applied = goals("patch", "b", "patch.yaml", "--json").json()
+    assert isinstance(applied, dict)
+    assert applied["applied"]
+    assert "the rate is not known" in goals("show", "b", "--versions").out
+    assert goals("retry", "b").code == 0
+    assert goals("run", "goals.py", "bill", "order_id=17", "rate=0.5", "--id", "b").json() == {"invoice": "2+3.5"}

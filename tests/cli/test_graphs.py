@@ -118,8 +118,13 @@ def test_dead_letters_are_listed_put_away_and_tried_again(sorting: Weft) -> None
         (["dlq", "burn", "x:y"], "none of list, requeue, discard"),
         (["dlq", "requeue", "bad"], "RUN:TOKEN"),
         (["dlq", "requeue", "bad:nonsense"], "no dead letter"),
-        (["workflows", "--tag", "x"], "weft workflows NAME --tag TAG=VERSION"),
-        (["workflows", "sorting", "--tag", "live=nonsense"], "nonsense"),
+        (["workflows", "tag"], "weft workflows tag NAME"),
+        (["workflows", "tag", "sorting", "--undo"], "weft workflows tag NAME"),
+        (["workflows", "--undo"], "are for tags"),
+        (["workflows", "tag", "sorting", "live", "nonsense"], "nonsense"),
+        (["workflows", "tag", "sorting", "live", "--undo"], "has no tag 'live'"),
+        (["workflows", "patches", "sorting"], "none of list, show, tag, patch"),
+        (["start", "sorting:live"], "has no tag 'live'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(sorting: Weft, words: list[str], complaint: str) -> None:
@@ -209,7 +214,34 @@ def test_versions_are_listed_and_tagged(sorting: Weft, folder: Path) -> None:
 
     assert len(set(versions)) == 2
     assert versions[0] in sorting("workflows").out
-    assert sorting("workflows", "sorting", "--tag", f"live={versions[0]}").code == 0
+    assert sorting("workflows", "tag", "sorting", "live", versions[0], "--reason", "first").code == 0
+    assert sorting("run", "sorting.py", "sorting:live", "n=1", "--id", "tagged").code == 0
+    shown: Any = sorting("show", "tagged", "--json").json()
+    assert shown["version"] == versions[0]
+
+    assert sorting("workflows", "tag", "sorting", "live", versions[1]).code == 0
+    assert sorting("run", "sorting.py", "sorting:live~1", "n=1", "--id", "back").code == 0
+    assert sorting("workflows", "tag", "sorting", "live", "--undo").err.strip().endswith(versions[0])
+    history: Any = sorting("workflows", "tag", "sorting", "live", "--json").json()
+    assert [move["after"] for move in history["history"]] == [versions[1], versions[0]]
+    assert (history["cursor"], history["history"][1]["reason"]) == (1, "first")
+    assert "undone" in sorting("workflows", "tag", "sorting", "live").out
+    assert versions[0] in sorting("workflows", "tag", "sorting").out
+    assert "live" in sorting("workflows", "sorting").out
+    assert sorting("start", f"sorting@{versions[1]}", "n=1", "--id", "started").code == 0
+    waiting: Any = sorting("workflows", "sorting", "--json").json()
+    assert [one["open_runs"] for one in waiting["workflows"]] == [0, 1]
+    assert '"sorting"' in sorting("workflows", "show", "sorting:live").out
+
+    (folder / "fix.yaml").write_text(f"weft: patch/1\nbase: {versions[0]}\nops: []\n")
+    assert "already names" in sorting("workflows", "patch", "sorting:live", "fix.yaml").err
+    (folder / "whole.yaml").write_text("# Mine.\nname: sorting\ninput: {n: integer}\nnodes: {a: {pass: true}}\n")
+    made: Any = sorting("workflows", "patch", "sorting:live", "whole.yaml", "--reason", "simpler", "--json").json()
+    assert (made["base"], made["moved"]) == (versions[0], True)
+    assert sorting("workflows", "show", "sorting:live").out.startswith("# Mine.")
+    assert sorting("run", "sorting.py", "sorting:live", "n=1", "--id", "patched").code == 0
+    stale = sorting("workflows", "patch", "sorting:live", "fix.yaml")
+    assert (stale.code, "was written against version" in stale.err) == (1, True)
 
 
 def _letters(weft: Weft) -> list[Any]:

@@ -31,7 +31,13 @@ def test_an_empty_folder_has_no_runs_and_looking_makes_no_store(weft: Weft, fold
     assert weft("show", "x").code == 1
     assert weft("send", "x", "go").code == 1
     assert document(weft, "inbox") == {"store": "sqlite:///weft.db", "questions": []}
-    assert document(weft, "status") == {"store": "sqlite:///weft.db", "exists": False, "files": {}, "runs": {}}
+    assert document(weft, "status") == {
+        "store": "sqlite:///weft.db",
+        "exists": False,
+        "files": {},
+        "runs": {},
+        "retention": False,
+    }
     assert not list(folder.glob("*.db*"))
 
 

@@ -217,3 +217,17 @@ def test_a_run_under_way_cannot_be_tried_again(waiting: Weft) -> None:
 
     assert said.code == 1
     assert "p-1 is running, so it cannot be retried." in said.err
+
+
+def test_a_result_is_set_by_hand(waiting: Weft) -> None:
+    refused = waiting("set", "p-1", "quote", "--output", "1")
+    assert (refused.code, "Send the message: weft send p-1 NAME" in refused.err) == (1, True)
+    assert waiting("set", "p-1", "quote").code == 2
+    waiting("send", "p-1", "quote", "42")
+    host_it(waiting)
+    (question,) = document(waiting, "inbox")["questions"]
+    place = question["id"].partition(":")[2]
+    done = waiting("set", "p-1", place, "--output", '{"approved": false}', "--reason", "by phone", "--json")
+    assert (done.code, done.json()["place"]) == (0, place)
+    host_it(waiting)
+    assert "reason=by phone" in waiting("events", "p-1").out

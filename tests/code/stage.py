@@ -19,7 +19,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.code.machine import CodeMachine
-from weft.core.ids import EntryId
+from weft.core.ids import EntryId, Seq
 from weft.core.run.env import Env
 from weft.runtime.run.driver import CodeDriver
 from weft.runtime.schemas import check_schema
@@ -79,6 +79,13 @@ class Stage:
 
     def is_new(self) -> bool:
         return False
+
+    @property
+    def committed_seq(self) -> Seq:
+        return Seq(self.machine.state.seq)
+
+    def drop_from(self, entry: EntryId) -> None:
+        raise AssertionError("no fork is on this stage")
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
         self.issue(c.HoldRun("code.diverged", f"other arguments at {location}", location))

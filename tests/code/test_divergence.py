@@ -65,7 +65,7 @@ class Edited:
             await calm()
             return await self.second.get("run").status()
 
-        self.desk.settings = weft_settings(self.desk, tolerant=self.second._replay == "tolerant")
+        self.desk.settings = weft_settings(self.desk, tolerant=self.second.is_tolerant)
         self.desk.play(begin, crash=True)
         return self.desk.play(look, app=self.second, crash=True)
 

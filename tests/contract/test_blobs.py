@@ -4,9 +4,12 @@ import hashlib
 
 import pytest
 
-from tests.contract.kit import OTHER, append, commit, finish, go, start
-from weft.core.ids import Millis
+from tests.contract.kit import OTHER, RUN, append, commit, create, finish, go, new, start
+from weft.core.ids import Millis, RunId, RunUid
+from weft.core.values import blob_ref
 from weft.errors import NotFound
+from weft.ports.memos import Memo
+from weft.ports.retention import Cleared, DoomRule
 from weft.ports.store import Store
 
 DAY = 24 * 3600 * 1000
@@ -114,3 +117,61 @@ def test_only_what_is_unused_is_deleted(store: Store) -> None:
     assert go(store.blobs.get(used)) == b"used"
     with pytest.raises(NotFound):
         go(store.blobs.get(unused))
+
+
+# --- what refers to a blob besides runs ---------------------------------------------------------------------------
+
+
+def ref(digest: str) -> bytes:
+    return blob_ref(digest, 5)
+
+
+def test_a_blob_stays_as_long_as_another_that_refers_to_it(store: Store) -> None:
+    inner = put(store, b"inner")
+    middle = put(store, b'{"large":%b,"again":%b}' % (ref(inner), ref(inner)))
+    outer = put(store, b'["x",%b]' % ref(middle))
+    start(store)
+    commit(store, append(refs=[outer]))
+    sweep(store, 0, untouched_ms=0)
+
+    assert [go(store.blobs.get(digest))[:1] for digest in (inner, middle, outer)] == [b"i", b"{", b"["]
+    finish(store, seq=1)
+    delete(store)
+    assert [sweep(store, DAY) for _ in range(4)] == [1, 1, 1, 0]
+    with pytest.raises(NotFound):
+        go(store.blobs.get(inner))
+
+
+def test_a_blob_that_mail_on_its_way_refers_to_stays(store: Store) -> None:
+    """The input of a run whose start is delayed for days."""
+    digest = put(store)
+    create(store, new(OTHER, owner=None, start=b'{"input":%b}' % ref(digest)))
+    sweep(store, 0)
+
+    assert sweep(store, 9 * DAY) == 0
+    assert go(store.blobs.get(digest)) == b"hello"
+
+
+def test_a_blob_that_a_memo_refers_to_stays(store: Store) -> None:
+    digest = put(store)
+    go(store.memos.put(Memo(key="k", output=ref(digest), run=RunId("r"), at=Millis(0))))
+    sweep(store, 0)
+    assert sweep(store, 9 * DAY) == 0
+
+    go(store.memos.put(Memo(key="k", output=b"1", run=RunId("r"), at=Millis(0))))
+    assert sweep(store, 9 * DAY) == 1
+
+
+def test_a_sweep_takes_no_more_than_it_is_told(store: Store) -> None:
+    for number in range(5):
+        put(store, b"%d" % number)
+    sweep(store, 0)
+
+    swept = [go(store.blobs.sweep(now=Millis(DAY), untouched_ms=DAY, limit=2)) for _ in range(4)]
+    assert swept == [2, 2, 1, 0]
+
+
+def delete(store: Store, uid: str = RUN) -> None:
+    assert go(store.retention.doom(RunUid(uid), DoomRule())).outcome == "doomed"
+    while go(store.retention.clear(limit=500)) != Cleared(0, 0):
+        pass

@@ -1,15 +1,18 @@
-"""Definitions: a version never changes, and a tag stands for one."""
+"""Definitions: a version never changes."""
 
 import pytest
 
 from tests.contract.kit import go
 from weft.core.ids import Millis
-from weft.errors import Conflict, NotFound
-from weft.ports.store import Definition, Store
+from weft.errors import Conflict
+from weft.ports.definitions import Definition, Origin
+from weft.ports.store import Store
 
 
-def definition(version: str = "1", name: str = "order", body: bytes = b'{"nodes":[]}', at: int = 10) -> Definition:
-    return Definition(name=name, version=version, style="graph", body=body, created_at=Millis(at))
+def definition(
+    version: str = "1", name: str = "order", body: bytes = b'{"nodes":[]}', at: int = 10, origin: Origin = "hosted"
+) -> Definition:
+    return Definition(name=name, version=version, style="graph", body=body, created_at=Millis(at), origin=origin)
 
 
 def put(store: Store, *definitions: Definition) -> list[bool]:
@@ -53,52 +56,30 @@ def test_versions_are_listed_by_name_and_then_oldest_first(store: Store) -> None
     assert list(go(store.definitions.versions("ghost"))) == []
 
 
-def test_a_tag_stands_for_a_version(store: Store) -> None:
-    put(store, definition("1"), definition("2"))
+def test_a_version_says_how_it_came_into_the_store(store: Store, peer: Store) -> None:
+    put(store, definition("1", origin="run"), definition("2"))
 
-    go(store.definitions.tag("order", "live", "1"))
-    assert go(store.definitions.get("order", "live")) == definition("1")
+    found = {one.version: one.origin for one in go(peer.definitions.versions("order"))}
 
-    go(store.definitions.tag("order", "live", "2"))
-    assert go(store.definitions.get("order", "live")) == definition("2")
+    assert found == {"1": "run", "2": "hosted"}
 
 
-def test_a_version_comes_before_a_tag_of_that_name(store: Store) -> None:
-    put(store, definition("1"), definition("2"))
+def test_the_origin_of_a_version_is_only_ever_raised(store: Store, peer: Store) -> None:
+    put(store, definition("1", origin="run"))
 
-    go(store.definitions.tag("order", "2", "1"))
-
-    assert go(store.definitions.get("order", "2")) == definition("2")
-
-
-def test_a_tag_belongs_to_its_workflow(store: Store) -> None:
-    put(store, definition(), definition(name="bill"))
-
-    go(store.definitions.tag("order", "live", "1"))
-
-    assert go(store.definitions.get("bill", "live")) is None
-
-
-def test_a_tag_for_what_is_not_there_is_refused(store: Store) -> None:
-    put(store, definition())
-
-    with pytest.raises(NotFound):
-        go(store.definitions.tag("order", "live", "2"))
-
-    assert go(store.definitions.get("order", "live")) is None
-
-
-def test_tags_are_listed_with_what_they_mean(store: Store, peer: Store) -> None:
-    go(store.definitions.put(definition(version="1")))
-    go(store.definitions.put(definition(version="2")))
-    assert go(store.definitions.tags("order")) == {}
-
-    go(store.definitions.tag("order", "live", "1"))
-    go(store.definitions.tag("order", "next", "2"))
-    go(store.definitions.tag("order", "live", "2"))
-
-    assert go(peer.definitions.tags("order")) == {"live": "2", "next": "2"}
-    assert go(store.definitions.tags("refund")) == {}
+    for origin, after in (
+        ("run", "run"),
+        ("patch", "patch"),
+        ("run", "patch"),
+        ("hosted", "hosted"),
+        ("patch", "hosted"),
+    ):
+        go(store.definitions.promote("order", "1", origin))
+        known = go(peer.definitions.get("order", "1"))
+        assert known is not None
+        assert known.origin == after
+    go(store.definitions.promote("order", "2", "hosted"))
+    assert go(store.definitions.get("order", "2")) is None
 
 
 def test_the_names_of_a_style_are_listed_without_what_they_stand_for(store: Store, peer: Store) -> None:

@@ -222,6 +222,19 @@ def test_runs_are_counted_by_status(store: Store) -> None:
     assert dict(go(store.directory.counts())) == {"running": 2, "failed": 1}
 
 
+def test_open_runs_are_counted_by_version(store: Store) -> None:
+    assert go(store.directory.open_versions()) == {}
+    for number in range(3):
+        start(store, f"a{number}", id=f"@acme/{number}")
+    start(store, "b", id="b", version="2")
+    create(store, new("c", id="c", workflow="bill", owner=None))
+    finish(store, "a0")
+
+    assert go(store.directory.open_versions()) == {("order", "1"): 2, ("order", "2"): 1, ("bill", "1"): 1}
+    assert go(store.directory.open_versions("@acme/")) == {("order", "1"): 2}
+    assert go(store.directory.open_versions("@acm/")) == {}
+
+
 def test_an_empty_store_counts_nothing(store: Store) -> None:
     assert dict(go(store.directory.counts())) == {}
 

@@ -5,9 +5,26 @@ from typing import Any
 
 import pytest
 
-from tests.contract.kit import HERE, NOBODY, OTHER, RUN, THERE, claim, finish, go, inbox, load, mail, rest, row, start
+from tests.contract.kit import (
+    HERE,
+    NOBODY,
+    OTHER,
+    RUN,
+    THERE,
+    append,
+    claim,
+    commit,
+    finish,
+    go,
+    inbox,
+    load,
+    mail,
+    rest,
+    row,
+    start,
+)
 from weft.core.ids import Epoch, HostId, Millis, RunUid
-from weft.ports.store import QueueLimits, Store, TaskOffer
+from weft.ports.store import Outcome, QueueLimits, Store, TaskOffer
 
 
 def task(number: int = 1, uid: str = RUN, **fields: Any) -> TaskOffer:
@@ -170,12 +187,51 @@ def test_the_rows_of_a_run_are_known_claimed_or_not(store: Store) -> None:
     assert list(go(store.tasks.rows(NOBODY))) == []
 
 
-def test_a_row_that_outlived_its_run_is_not_taken(store: Store) -> None:
+@pytest.mark.parametrize("extras", [{}, {"refs": ["blob"]}], ids=["plain", "with more"])
+@pytest.mark.parametrize("status", ["completed", "failed", "cancelled"])
+def test_the_append_that_ends_a_run_deletes_its_tasks(store: Store, status: str, extras: Any) -> None:
+    """Else another host could take one between a retry and the load of the run."""
+    start(store)
+    start(store, OTHER)
+    offer(store, task(1), task(2), task(1, uid=OTHER))
+    take(store, limit=1)
+    finish(store, status=status, **extras)
+
+    assert (held(store, THERE), list(go(store.tasks.rows(RUN)))) == ([], [])
+    if status != "completed":
+        assert commit(store, append(seq=1, reopen=Millis(0), status="running")) == [Outcome.ACCEPTED]
+    assert [one.uid for one in take(store)] == [OTHER]
+
+
+def test_an_offer_that_arrives_after_a_retry_is_refused(store: Store) -> None:
+    """It was sent before the end of the run, and the run has the same epoch until a host claims it."""
+    start(store)
+    finish(store, status="failed")
+    assert commit(store, append(seq=1, reopen=Millis(0), status="running")) == [Outcome.ACCEPTED]
+    offer(store, task())
+
+    assert list(go(store.tasks.rows(RUN))) == []
+    (claimed,) = claim(store, epoch=1)
+    offer(store, task(), task(2, epoch=claimed.epoch))
+    assert [one.task for one in go(store.tasks.rows(RUN))] == [2]
+
+
+def test_an_append_that_is_refused_deletes_no_tasks(store: Store) -> None:
     start(store)
     offer(store, task())
-    finish(store)
 
-    assert take(store) == []
+    assert commit(store, append(seq=5, status="failed")) == [Outcome.STALE_SEQ]
+    assert list(go(store.tasks.rows(RUN))) == [task()]
+
+
+def test_a_held_run_keeps_its_tasks_when_it_is_opened(store: Store) -> None:
+    start(store)
+    offer(store, task())
+    assert commit(store, append(status="held")) == [Outcome.ACCEPTED]
+    rest(store, seq=1)
+
+    assert commit(store, append(seq=1, reopen=Millis(0), status="running")) == [Outcome.ACCEPTED]
+    assert list(go(store.tasks.rows(RUN))) == [task()]
 
 
 def test_a_settled_task_is_gone_and_its_report_is_in_the_inbox(store: Store) -> None:
@@ -231,7 +287,7 @@ def test_a_report_to_a_run_that_is_over_is_dropped(store: Store) -> None:
     take(store)
     finish(store)
 
-    assert go(store.tasks.settle(THERE, task(), mail()))
+    assert not go(store.tasks.settle(THERE, task(), mail()))
     assert inbox(store) == []
 
 

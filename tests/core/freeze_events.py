@@ -5,6 +5,7 @@ It may add a file for a kind that has none, and never changes one: a released re
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import random
 import sys
@@ -16,6 +17,8 @@ import msgspec
 
 from tests.core.histories import History, Tape, play
 from tests.goal.documents import Program as GoalProgram
+from tests.goal.patching import command_of
+from tests.goal.random_patches import PatchedWorld
 from tests.goal.table import Table as GoalTable
 from tests.goal.worlds import ALL, planned, random_behaviour, random_steps
 from tests.graph.documents import compiled, nodes
@@ -35,6 +38,7 @@ from weft.core.run.kernel import Kernel
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.state import restore_state as restore_schedule
+from weft.errors import Refused
 from weft.graphs.load import load_graph
 from weft.runtime.calendar import CALENDAR
 
@@ -43,6 +47,9 @@ HASHES = FOLDER / "HASHES"
 CASES_PER_KIND = 3
 UID = "0" * 32
 UNMATCHED = compiled(nodes(a={"step": "s", "next": [{"to": "b", "when": "output.never"}]}, b={"step": "s"}))
+
+ADDED = ("once",)
+"""Fields that the entries of states have got since the records were frozen. They are derived from the records."""
 
 Case = dict[str, Any]
 """The state before and after, the record, and the time; of a graph run also the graph."""
@@ -65,6 +72,7 @@ GOAL = (
     e.RunEnding,
     e.TaskScheduled,
     e.TaskSucceeded,
+    e.RunPatched,
 )
 
 
@@ -118,7 +126,11 @@ def applied(kind: str, case: Case) -> Any:
     else:
         machine = CodeMachine.restore(before)
     machine.evolve(e.decode(msgspec.json.encode(case["event"])), at=case["at"])
-    return msgspec.json.decode(machine.snapshot())  # type: ignore[attr-defined]
+    state = msgspec.json.decode(machine.snapshot())  # type: ignore[attr-defined]
+    for part in state.get("entries", {}).values():
+        for field in ADDED:
+            part.pop(field, None)
+    return state
 
 
 # --- finding cases ------------------------------------------------------------------------------------------------
@@ -144,6 +156,32 @@ def _code(seed: int) -> Cases:
     return _around(CodeMachine.fresh(history.state.uid), history.log)
 
 
+def _fork(seed: int) -> Cases:
+    """A fork of a run that was cut somewhere: edited, with a task held back that is released or asked about."""
+    chance = random.Random(f"freeze fork {seed}")
+    history = play(History(), Tape([chance.randrange(2**16) for _ in range(chance.randrange(10, 60))]))
+    machine = CodeMachine.fresh(history.state.uid)
+    log = list(history.log[: chance.randrange(1, len(history.log) + 1)])
+    for event, at in log:
+        machine.evolve(event, at=at)
+    if machine.state.over or not machine.state.tasks:
+        return iter(())
+    number, task = next(iter(machine.state.tasks.items()))
+    irreversible = e.Policy(effect="irreversible")
+    known = e.KnownResult("pay", "pay", "digest", 1, msgspec.Raw(b"7"))
+    after: list[e.AnyEvent] = [
+        e.ResultsKnown(results=[known]),
+        e.RunForked(effects="reuse", by="ann", yes=["mail"][: seed % 2]),
+        e.RunEdited(results={task.place or machine.location(number): msgspec.Raw(b"3")}, by="ann"),
+        e.TaskScheduled(at=["pay"], step="pay", input=msgspec.Raw(b"{}"), policy=irreversible),
+    ]
+    opened = e.EntryId(len(log) + len(after))
+    after.append(e.PerformAsked(task=opened, title="?") if seed % 3 else e.TaskReleased(task=opened))
+    after.append(e.EntriesDropped(dropped=sorted(machine.state.entries)[-2:]))
+    at = log[-1][1]
+    return _around(CodeMachine.fresh(history.state.uid), [*log, *((event, at + 1) for event in after)])
+
+
 def _graph(seed: int) -> Cases:
     """A run to its end; every third is cancelled on the way, and some end where no edge matches."""
     graph = load_graph(timed(well_nested(seed), seed)).graph if seed % 5 else UNMATCHED
@@ -166,6 +204,16 @@ def _goal(seed: int) -> Cases:
     return _around(GoalMachine(GoalProgram(), GoalState(uid=UID)), table.log, "goal.")
 
 
+def _patched_goal(seed: int) -> Cases:
+    """A goal run that is patched on its way."""
+    world = PatchedWorld(seed)
+    table = world.table()
+    world.move(table, 4)
+    with contextlib.suppress(Refused):
+        table.tell(command_of(world.request(table)))
+    return _around(GoalMachine(GoalProgram(), GoalState(uid=UID)), table.log, "goal.")
+
+
 def _schedule(seed: int) -> Cases:
     log = play_schedule(random.Random(f"freeze schedule {seed}"), carries=seed % 4 == 0)
     return _around(ScheduleMachine(CALENDAR, ScheduleState(uid=UID)), log, "schedule.")
@@ -174,7 +222,14 @@ def _schedule(seed: int) -> Cases:
 def found_cases(missing: set[str]) -> dict[str, list[Case]]:
     """The smallest cases of each missing kind among many random histories."""
     found: dict[str, list[Case]] = {kind: [] for kind in missing}
-    styles: list[tuple[Callable[[int], Cases], int]] = [(_code, 600), (_graph, 60), (_goal, 300), (_schedule, 40)]
+    styles: list[tuple[Callable[[int], Cases], int]] = [
+        (_code, 600),
+        (_fork, 200),
+        (_graph, 60),
+        (_goal, 300),
+        (_patched_goal, 60),
+        (_schedule, 40),
+    ]
     for draw, seeds in styles:
         for seed in range(seeds):
             for kind, case in draw(seed):

@@ -292,9 +292,17 @@ def end_child(history: History, tape: Tape) -> None:
         history.give(c.ReportChildEnded(number, status, Raw(b"4"), failure))
 
 
+BY_HAND = [
+    c.SetResult(place="s", output=Raw(b"5"), force=True, performed=True, by="ann"),
+    c.SetResult(place="s", error="no", by="ann"),
+    c.SetResult(place="s#2", output=Raw(b"null"), reason="by phone"),
+    c.RetryRun("s#2", force=True, approved=["s#2"]),
+]
+
+
 def steer(history: History, tape: Tape) -> None:
     steering = [c.PauseRun(), c.ResumeRun(), c.ResumeRun(), c.RetryRun(), c.RetryRun("s"), c.CancelRun("enough")]
-    history.give(tape.one(steering))
+    history.give(tape.one([*steering, *BY_HAND]))
 
 
 CODE_MOVES: list[Any] = [

@@ -17,12 +17,12 @@ from weft.core.goal.machine import GoalMachine
 from weft.core.goal.state import GoalState
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.tokens import GraphState
-from weft.core.run.env import Env
+from weft.core.run.env import Env, MissingInputs
 from weft.core.run.state import OVER, Status
 from weft.core.run.statuses import ALLOWED, LIVE, TRANSITIONS
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
-from weft.errors import Failure, Refused, RunFinished
+from weft.errors import Failure, NotFound, Refused, RunFinished
 from weft.runtime.calendar import CALENDAR
 
 ENV = Env(now=1_000, check=lambda *_: None)
@@ -34,6 +34,8 @@ COMMANDS: dict[type, Any] = {
     c.CancelRun: c.CancelRun("why"),
     c.HoldRun: c.HoldRun("code.diverged", "why"),
     c.RetryRun: c.RetryRun(),
+    c.PatchRun: c.PatchRun(patch=Raw(b"{}")),
+    c.SetResult: c.SetResult(place="nowhere", output=Raw(b"1")),
 }
 
 
@@ -72,8 +74,12 @@ def test_every_status_and_every_rule_is_in_the_tables() -> None:
 def test_a_command_acts_is_ignored_or_refused_as_the_table_says(style: str, kind: type, status: Status) -> None:
     rule = ALLOWED[kind]
     machine = in_status(style, status)
-    if style == "schedule" and kind in (c.DeliverMessage, c.RetryRun):
-        with pytest.raises(Refused):  # whatever its status
+    patched = kind is c.PatchRun and status in rule.acts  # which changes are possible is not a question of the status
+    if kind is c.SetResult and status in rule.acts:
+        with pytest.raises(NotFound if style != "schedule" else (NotFound, Refused)):  # nothing is open there
+            machine.decide(COMMANDS[kind], ENV)
+    elif patched or (style == "schedule" and kind in (c.DeliverMessage, c.RetryRun)):
+        with pytest.raises((Refused, MissingInputs)):  # whatever its status
             machine.decide(COMMANDS[kind], ENV)
     elif status in rule.acts:
         assert machine.decide(COMMANDS[kind], ENV)

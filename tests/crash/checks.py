@@ -37,6 +37,8 @@ def check(folder: Path, wanted: dict[str, str]) -> None:
     assert {run: statuses.pop(run) for run in wanted} == wanted
     assert set(statuses.values()) <= {"completed"}
     if logs["main"][0].get("style") == "goal":
+        patches = [event for event in logs["patched"] if event["kind"] == "run_patched"]
+        assert len(patches) == 1, "a patch that was acknowledged is in the log once"
         return
     commands = [event for event in logs["main"] if event["kind"] in ("message_received", "ask_answered")]
     assert len(commands) == 1, "what was acknowledged is in the log once"
@@ -64,6 +66,43 @@ def check_schedule(folder: Path) -> None:
         assert event["kind"] != "schedule_missed", "it may come at any time later"
     assert times == [int(str(declared[0]["next"])) + n * 1000 for n in range(len(times))]
     assert ["result", "ended"] in Ledger(folder / "ledger.txt").lines()
+
+
+def check_bulk(folder: Path) -> None:
+    """Raise AssertionError unless the bulk retried every run exactly once, and every run has ended right."""
+    logs = _logs(_asking(folder))
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    (bulk,) = [run for run in logs if run.startswith("bulk/")]
+    for run, events in logs.items():
+        retried = [event for event in events if event["kind"] == "run_retried"]
+        assert len(retried) == (run != bulk), f"{run} was retried {len(retried)} times"
+        assert events[-1]["kind"] == "run_completed"
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert ["result", "ended"] in lines
+    assert ["applied", "5"] in lines
+
+
+def check_fork(folder: Path) -> None:
+    """Raise AssertionError unless there is one fork, with the past of its original, and all have ended right."""
+    logs = _logs(_asking(folder))
+    _check_numbers(logs)
+    _check_effects(folder, {run: _own(events) for run, events in logs.items()})
+    assert sorted(logs) == ["fork", "fork.child", "main", "main.child"]
+    assert all(events[-1]["kind"] == "run_completed" for events in logs.values())
+    ended = next(n for n, event in enumerate(logs["fork"]) if event["kind"] == "run_forked")
+    for one, other in zip(logs["main"][1:ended], logs["fork"][1:ended], strict=True):
+        assert {**one, "uid": ""} == {**other, "uid": ""}, "the past is the same"
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert ["result", "True"] in lines
+    assert ["result", "False"] not in lines
+
+
+def _own(events: list[dict[str, object]]) -> list[dict[str, object]]:
+    """The events that a run recorded itself. Names of places that it shares with its original are kept."""
+    ended = next((n for n, event in enumerate(events) if event["kind"] == "run_forked"), -1)
+    names = [name for event in events[: ended + 1] for name in event.get("add", [])]  # type: ignore[attr-defined]
+    return [{**events[0], "add": names}, *events[ended + 1 :]] if ended >= 0 else events
 
 
 def _asking(folder: Path) -> Ask:

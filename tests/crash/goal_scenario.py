@@ -55,6 +55,21 @@ def build(folder: Path) -> weft.App:
         done("ship")
         return label
 
+    @app.step(gives="stamp")
+    async def stamp(order: str) -> str:
+        done("stamp")
+        raise weft.Critical("the stamp is lost")
+
+    @app.step(gives="letter")
+    async def post(stamp: str, order: str) -> str:
+        done("post")
+        return f"{order} with {stamp}"
+
+    @app.step(gives="receipt")
+    async def receive(letter: str) -> str:
+        done("receive")
+        return f"received {letter}"
+
     @app.step(gives="lost")
     async def lose(order: str) -> str:
         done("lose")
@@ -66,6 +81,7 @@ def build(folder: Path) -> weft.App:
 
     _plant_tree(app, done)
     app.goal("order", ship)
+    app.goal("letter", post)
     app.goal("doomed", never)
     return app
 
@@ -120,12 +136,30 @@ async def play(app: weft.App, folder: Path) -> None:
         ledger.write("acked", "start-doomed")
         tree = await app.start("fulfil", {"order": "t"}, id="tree")
         ledger.write("acked", "start-tree")
+        ledger.write("result", str(await _mended(app, ledger) == "received p with a coin"))
         ledger.write("result", str(_is_right(await main.result())))
         ledger.write("result", str(await tree.result() == "sent lifted t"))
         try:
             await doomed.result()
         except weft.RunFailed:
             ledger.write("result", "doomed-failed")
+
+
+async def _mended(app: weft.App, ledger: Ledger) -> Any:
+    """A run that fails is patched and tried again. The patch has a key, so that it is made once."""
+    handle = await app.start("letter", {"order": "p"}, id="patched")
+    patched = ["acked", "patch"] in ledger.lines()
+    if not patched:
+        while await handle.status() not in ("failed", "completed"):
+            await asyncio.sleep(0.001)
+        if await handle.status() == "failed":
+            given = {"stamp": "a coin"}
+            plan = await handle.patch(given=given, goals={"add": ["receive"]}, catalogue="now", key="mend")
+            assert plan.applied
+        ledger.write("acked", "patch")
+    if await handle.status() == "failed":
+        await handle.retry()
+    return (await handle.result())["receipt"]
 
 
 def _is_right(facts: Any) -> bool:

@@ -2,7 +2,8 @@
 
 Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
 single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
-kill, then a kill during the recovery); ``graph``, ``goal`` and ``schedule`` instead of ``code`` play those.
+kill, then a kill during the recovery); ``graph``, ``goal``, ``schedule``, ``bulk`` and ``fork`` instead of ``code``
+play those.
 ``WEFT_CRASH_URL`` names a database of Postgres, which is emptied before each trial; else every trial has a file.
 Prints one JSON line.
 """
@@ -21,12 +22,19 @@ from collections import Counter
 from pathlib import Path
 
 from tests import servers
-from tests.crash import checks, goal_scenario, graph_scenario, scenario, schedule_scenario
+from tests.crash import bulk_scenario, checks, fork_scenario, goal_scenario, graph_scenario, scenario, schedule_scenario
 from weft.ports.boundary import set_hook
 
 NEVER = 10**9
 TRIAL_SECONDS_MAX = 60
-SCENARIOS = {"code": scenario, "goal": goal_scenario, "graph": graph_scenario, "schedule": schedule_scenario}
+SCENARIOS = {
+    "code": scenario,
+    "goal": goal_scenario,
+    "graph": graph_scenario,
+    "schedule": schedule_scenario,
+    "bulk": bulk_scenario,
+    "fork": fork_scenario,
+}
 URL = os.environ.get("WEFT_CRASH_URL")
 PLAYED = SCENARIOS[sys.argv[2]]
 
@@ -89,6 +97,10 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
         go_on(folder)
     if PLAYED is schedule_scenario:
         checks.check_schedule(folder)
+    elif PLAYED is bulk_scenario:
+        checks.check_bulk(folder)
+    elif PLAYED is fork_scenario:
+        checks.check_fork(folder)
     else:
         checks.check(folder, PLAYED.STATUSES)
     shutil.rmtree(folder)

@@ -36,7 +36,19 @@ def sweep(*words: str, url: str = "") -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("style", "stride"),
-    first(2, [("code", 8), ("schedule", 16), ("code", 1), ("goal", 1), ("graph", 1), ("schedule", 1)]),
+    first(
+        2,
+        [
+            ("code", 8),
+            ("schedule", 16),
+            ("code", 1),
+            ("goal", 1),
+            ("graph", 1),
+            ("schedule", 1),
+            ("bulk", 1),
+            ("fork", 1),
+        ],
+    ),
 )
 def test_killed_at_a_boundary_it_goes_on_and_ends_right(tmp_path: Path, style: str, stride: int) -> None:
     """A stride of one is every boundary."""
@@ -56,7 +68,9 @@ def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, styl
 
 
 @pytest.mark.proof
-@pytest.mark.parametrize(("style", "stride"), [("code", 8), ("goal", 6), ("graph", 10), ("schedule", 8)])
+@pytest.mark.parametrize(
+    ("style", "stride"), [("code", 8), ("goal", 6), ("graph", 10), ("schedule", 8), ("bulk", 8), ("fork", 8)]
+)
 def test_killed_on_postgres_it_goes_on_and_ends_right(tmp_path: Path, style: str, stride: int) -> None:
     """Not at every boundary, because a death shows there only when a lease is over."""
     found = sweep(str(tmp_path), style, "single", str(stride), url=servers.database(f"crash_{style}"))

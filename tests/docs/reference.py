@@ -31,6 +31,8 @@ SECTIONS = {
         *("Again", "Done", "Turn", "again", "done"),
     ],
     "Schedules": ["Schedules", "Schedule", "NominalTime"],
+    "Bulks": ["Bulk", "BulkResult", "RefusedRuns"],
+    "Checks of open runs": ["LiveReport", "LiveGroup"],
     "Runs": ["Handle", "ChildHandle", "Event", "Explanation", "Failure"],
     "Graphs": ["Graph", "GraphNode", "Finding", "NodeType", "register_node_type"],
     "Goals": ["Goal", "Plan", "Facts", "Fact", "Each", "Const", "lua", "ale"],
@@ -50,10 +52,10 @@ CONSTRUCTED = {
 """Classes that users make; of the others they are given objects."""
 
 INTERNAL = {
-    "App": "registered notices bind blob_content blobs catalogue host_only launch run_and_wait service",
+    "App": "registered notices bind blob_content blobs catalogue host_only is_tolerant launch run_and_wait service",
     "Client": "service",
-    "FaultyStore": "offset_ms inner log directory inboxes hosts blobs tasks definitions streams access memos open "
-    "close url",
+    "FaultyStore": "offset_ms inner log directory inboxes hosts blobs tasks definitions tags streams access memos open "
+    "close url retention holds",
     "Goal": "style group version timeout_ms result plan_for given goals",
     "Graph": "style group version timeout_ms result plan_for given gives load loaded register refuse_unknown",
     "GraphNode": "graph",

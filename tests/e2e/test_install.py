@@ -24,7 +24,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 
 # Modules that import a package of an extra. Each stands behind one call of `require`.
 NEED_AN_EXTRA = {
-    "http": "weft.authoring.remote weft.authoring.remote_schedules weft.steps.http.guard weft.steps.http.wire",
+    "http": "weft.authoring.remote weft.authoring.remote_bulk weft.authoring.remote_bundles "
+    "weft.authoring.remote_schedules weft.authoring.remote_workflows weft.steps.http.guard weft.steps.http.wire",
     "postgres": "weft.stores.postgres",
     "s3": "weft.stores.blobs.s3",
     "server": "weft.server.api weft.server.buffered_http weft.server.telemetry weft.server.listener "

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw
@@ -24,12 +24,13 @@ from weft.core.goal.plan import GoalPlan, encode_plan
 from weft.core.goal.seed_names import seed_names
 from weft.core.goal.state import GoalState
 from weft.core.ids import EntryId
-from weft.core.run.env import Env, MissingInputs
+from weft.core.run.env import Env, MissingInputs, PastEvent, keep_inline
 from weft.core.unfold import ViewEvent, unfold
 from weft.errors import Failure
 from weft.runtime.schemas import check_schema
 
 UID = "0" * 32
+Decided = TypeVar("Decided")
 Command = tuple[str, str, int | str]
 """What may come next: work, retry, accepted (its time is over), deadline, undo; of a step; of an item or fact."""
 
@@ -80,16 +81,27 @@ class Table:
         return [name for event in self.told for name in seed_names(event)]
 
     def env(self) -> Env:
-        kept = {} if self.keep is None else {"keep": self.keep}
-        return Env(now=self.now, check=check_schema, blob=self.blobs.get, **kept)
+        return Env(now=self.now, check=check_schema, blob=self.blobs.get, log=self.past, keep=self.keep or keep_inline)
+
+    def past(self) -> list[PastEvent]:
+        return [PastEvent(at, event) for event, at in self.log]
 
     def tell(self, command: c.AnyCommand) -> int:
         """Decide a command and all that follows; how many events the command itself caused."""
-        events = self.machine.decide(command, self.env())
+        events = self.with_inputs(lambda: self.machine.decide(command, self.env()))
         self.take(events)
         self.go_on()
         self.check()
         return len(events)
+
+    def with_inputs(self, decide: Callable[[], Decided]) -> Decided:
+        """Decide, and bring what the decision lacks."""
+        for _ in range(1_000):
+            try:
+                return decide()
+            except MissingInputs as wanting:
+                self._bring(wanting)
+        raise AssertionError("it never has all inputs")
 
     def go_on(self) -> None:
         for _ in range(200_000):
@@ -194,6 +206,7 @@ class Table:
                 found.append(("late", *self.place(number)))
             elif number in self.state.parked:
                 found.append(("retry", *self.place(number)))
+        found += [("confirm", *self.place(number)) for number in self.state.asks if number in self.state.parked]
         return sorted(found, key=str)
 
     def run(self, command: Sequence[Any], behaviour: Mapping[str, Any]) -> bool:
@@ -203,6 +216,8 @@ class Table:
                 return self._work(step, index, behaviour)
             case ["retry" | "late", step, index]:
                 return self._fire(self.number(step, index))
+            case ["confirm", step, index]:
+                return self.tell(c.DecideAsk(self.number(step, index), approved=True)) > 0
             case ["deadline", step, fact]:
                 return self._fire(self.state.steps[step].windows.get(fact, 0))
             case ["undo", _, number]:

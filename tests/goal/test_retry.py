@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import weft
 from tests.goal.plays import start
@@ -19,7 +20,8 @@ from weft.core import events as e
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.need_counts import NeedCounts
 from weft.core.ids import Millis, Seq
-from weft.errors import Refused, RunUndone
+from weft.core.run.env import Env
+from weft.errors import BadValue, NotFound, Refused, RunUndone
 from weft.observe.history import History
 from weft.ports.store import StoredEvent
 
@@ -97,7 +99,9 @@ def test_the_loser_of_a_competition_stays_out() -> None:
     table.report(table.tasks[table.number("a", 0)], {"output": {"x": 1}})
     table.report(table.tasks[table.number("g", 0)], {"error": "boom"})
     assert table.statuses() == {"a": "completed", "b": "skipped", "g": "failed"}
-    assert retried(table) == ["g"]
+    assert retried(table) == ["b", "g"]
+    assert table.statuses() == {"a": "completed", "b": "skipped", "g": "active"}
+    assert [table.place(number)[0] for number in table.tasks] == ["g"]
 
 
 def test_a_predicate_that_said_no_is_not_asked_again() -> None:
@@ -144,8 +148,8 @@ def test_it_is_refused_where_it_makes_no_sense() -> None:
     with pytest.raises(Refused, match="cannot be retried"):
         table.tell(c.RetryRun())
     table.play(BROKEN)
-    with pytest.raises(Refused, match="where it failed"):
-        table.tell(c.RetryRun("b"))
+    with pytest.raises(Refused, match="was not closed"):
+        table.tell(c.RetryRun("a"))
 
 
 def test_after_an_undo_it_is_refused() -> None:
@@ -172,7 +176,8 @@ def test_a_loser_that_was_undone_does_not_stand_in_the_way() -> None:
     table.play({"b": {"error": "boom"}, "refund": {"output": {}}})
     assert (table.state.status, table.state.undone) == ("failed", [])
 
-    assert retried(table) == ["b", "g"]
+    assert retried(table) == ["b", "g", "slow"]
+    assert [effect.step for effect in table.tasks.values()] == ["b"]
     table.play({"b": {"output": {"y": 3}}})
 
     assert (table.state.status, table.facts()) == ("completed", {"x": 1, "y": 3})
@@ -279,3 +284,73 @@ def test_a_user_retries_a_goal_run() -> None:
     facts = asyncio.run(story())
     assert facts["whole"] == 40
     assert tries == [4, -1]
+
+
+PAY: dict[str, Any] = {
+    "pay": {"gives": {"x": "any"}, "effect": "irreversible"},
+    "g": {"needs": {"x": "any"}},
+}
+
+
+def test_an_irreversible_step_that_failed_waits_for_a_person() -> None:
+    table = start(PAY, ["g"])
+    table.play({"pay": {"error": "boom"}})
+    retried(table)
+    assert not table.tasks
+    (number,) = table.state.asks
+    assert table.machine.location(number) == "pay"
+    table.tell(c.DecideAsk("pay", approved=True))
+    assert [effect.key.partition("/")[2] for effect in table.tasks.values()] == ["pay"]
+    table.play({"pay": {"output": {"x": 1}}})
+    assert table.state.status == "completed"
+
+
+def test_an_irreversible_step_that_is_rejected_fails() -> None:
+    table = start(PAY, ["g"])
+    table.play({"pay": {"error": "boom"}})
+    retried(table)
+    table.tell(c.DecideAsk("pay", approved=False, by="ann"))
+    assert table.state.status == "failed"
+    assert table.state.steps["pay"].why == "performing pay again was rejected by ann"
+    assert table.replayed().snapshot() == table.machine.snapshot()
+
+
+def test_an_approval_given_beforehand_is_used_once() -> None:
+    table = start(PAY, ["g"])
+    for approved in (["pay"], []):
+        table.play({"pay": {"error": "boom"}})
+        table.tell(c.RetryRun(approved=approved))
+        assert bool(table.tasks) is bool(approved)
+        assert table.state.approvals == []
+
+
+def test_the_result_of_an_open_step_is_set() -> None:
+    table = start(CHAIN, ["g"])
+    with pytest.raises(BadValue, match="does not fit"):
+        table.machine.decide(c.SetResult(place="a", output=Raw(b"7")), Env(now=1, check=lambda *_: None))
+    table.tell(c.SetResult(place="a", output=Raw(b'{"x":7}'), by="ann"))
+    table.play({"b": {"output": {"y": 2}}})
+    assert table.state.status == "completed"
+    assert table.facts() == {"x": 7, "y": 2}
+    assert table.replayed().snapshot() == table.machine.snapshot()
+
+
+def test_an_open_step_fails_with_the_error_that_is_set() -> None:
+    table = start(CHAIN, ["g"])
+    table.tell(c.SetResult(place="a", error="closed"))
+    assert table.state.steps["a"].why == "closed"
+    assert table.state.status == "failed"
+
+
+def test_a_retry_from_a_step_needs_one_that_the_failure_closed() -> None:
+    table = start(CHAIN, ["g"])
+    table.play(BROKEN)
+    env = Env(now=1, check=lambda *_: None)
+    with pytest.raises(Refused, match="a was not closed by the failure") as caught:
+        table.machine.decide(c.RetryRun("a"), env)
+    assert "--before a" in caught.value.hint
+    with pytest.raises(NotFound):
+        table.machine.decide(c.RetryRun("nowhere"), env)
+    table.tell(c.RetryRun("b"))
+    table.play(MENDED)
+    assert table.state.status == "completed"

@@ -59,6 +59,9 @@ class Program:
         self.ways = Ways(graph)
         self.reader = Reader()
 
+    def at(self, version: str) -> Program:
+        return self
+
     def task(self, node: str) -> NodeTask:
         return NodeTask(ONCE)
 

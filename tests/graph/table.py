@@ -48,6 +48,9 @@ class Program:
         self.ways = Ways(graph)
         self.reader = Reader()
 
+    def at(self, version: str) -> Program:
+        return self
+
     def task(self, node: str) -> NodeTask:
         return NodeTask(ONCE)
 
@@ -62,12 +65,15 @@ class Table:
     """One run, played by hand."""
 
     def __init__(self, graph: GraphModel, given: Any) -> None:
-        self.machine = GraphMachine(Program(graph), GraphState(uid="0" * 32))
+        self.machine = self.new_machine(graph)
         self.log: list[e.AnyEvent] = []
         self.open: dict[int, PerformTask] = {}
         self.now = 1_000
         start = c.StartRun(run_id="run", workflow=graph.name, input=Raw(msgspec.json.encode(given)), style="graph")
         self.tell(start)
+
+    def new_machine(self, graph: GraphModel) -> GraphMachine:
+        return GraphMachine(Program(graph), GraphState(uid="0" * 32))
 
     @property
     def state(self) -> GraphState:

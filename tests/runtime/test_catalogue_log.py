@@ -10,7 +10,8 @@ from weft.core.goal.catalogue import Checkup, StepHealthChanged, StepRegistered,
 from weft.core.goal.checks import BadStep
 from weft.errors import Conflict, NameTaken, UnknownStep
 from weft.goals import LoadedSteps, load_steps
-from weft.ports.store import Definition, Store
+from weft.ports.definitions import Definition
+from weft.ports.store import Store
 from weft.runtime.catalogue_log import CATALOGUE, StoredCatalogue
 from weft.runtime.clock import SystemClock
 from weft.runtime.goal_language import GOAL_LANGUAGES

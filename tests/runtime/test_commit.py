@@ -31,7 +31,7 @@ class Run:
         self.seq = 0
 
     def write(self, *, base: int | None = None) -> Draft:
-        draft = Draft(self.uid, Epoch(1), Seq(self.seq if base is None else base))
+        draft = Draft(uid=self.uid, epoch=Epoch(1), seq=Seq(self.seq if base is None else base))
         if self.seq == 0 and base is None:
             draft.create = NewRun(
                 uid=self.uid,

@@ -168,9 +168,10 @@ def test_what_nobody_waits_for_is_stopped_and_frees_its_slot() -> None:
 
 def test_a_task_stopped_before_its_first_step_frees_its_slot() -> None:
     async def scene() -> None:
-        bench, body = Bench(slots=1), Body()
-        bench.hand_out(body)
-        bench.worker.stop(UID, EntryId(1))
+        bench, body = Bench(slots=2), Body()
+        bench.hand_out(Body(60), 1)  # the first task of a run may begin at once
+        bench.hand_out(body, 2)
+        bench.worker.stop(UID, EntryId(2))
         await calm()
         assert body.begun == 0
         assert bench.worker.free_slots() == 1

@@ -24,7 +24,7 @@ def test_all_workflows_are_listed_in_pages(server: Server) -> None:
     assert listed["picture"]["created_at"] is not None
 
 
-@covers("listVersions", "getVersion", "putTag", "startRun")
+@covers("listVersions", "getVersion", "listTags", "getTag", "putTag", "undoTag", "redoTag", "startRun")
 def test_a_tag_stands_for_a_version_and_runs_may_be_started_by_it() -> None:
     app = shop()
     with serving(app) as server:
@@ -33,13 +33,47 @@ def test_a_tag_stands_for_a_version_and_runs_may_be_started_by_it() -> None:
         assert server.ask("PUT", f"{API}/workflows/picture/tags/live", {"version": "none"}).status == 404
         assert server.get(f"{API}/workflows/picture").json["workflows"][0]["tags"] == ["live"]
 
-        detail = server.get(f"{API}/workflows/picture/versions/live").json
+        detail = server.get(f"{API}/workflows/picture/versions/{old['version']}").json
         assert (detail["version"], detail["tags"]) == (old["version"], ["live"])
         assert detail["source"]["nodes"] == REMOTE["nodes"]
         assert detail["input"]["properties"] == {"file": {"type": "string"}}
 
-        started = server.post(f"{API}/runs", {"workflow": "picture", "version": "live", "input": {"file": "a"}})
+        started = server.post(f"{API}/runs", {"workflow": "picture:live", "input": {"file": "a"}})
         assert server.get(f"{API}/runs/{started.json['id']}").json["version"] == old["version"]
+        first = server.get(f"{API}/runs/{started.json['id']}/events?limit=1").json["events"][0]
+        assert first["data"]["tag"] == "live"
+        assert server.get(f"{API}/workflows/picture").json["workflows"][0]["open_runs"] == 1
+
+        tag = f"{API}/workflows/picture/tags/live"
+        assert server.post(f"{tag}/redo", {}).code == "tag.no_move"
+        undone = server.post(f"{tag}/undo", {"reason": "wrong"}).json
+        assert (undone["version"], undone["cursor"], undone["moves"], undone["reason"]) == (None, 0, 1, "wrong")
+        assert server.post(f"{API}/runs", {"workflow": "picture:live", "input": {"file": "a"}}).status == 404
+        assert server.get(f"{API}/workflows/picture/tags").json["tags"] == []
+        assert server.post(f"{tag}/redo", {}).json["version"] == old["version"]
+        assert [one["tag"] for one in server.get(f"{API}/workflows/picture/tags").json["tags"]] == ["live"]
+        moves = server.get(tag).json["history"]
+        assert [(move["before"], move["after"]) for move in moves] == [(None, old["version"])]
+
+
+@covers("patchWorkflow")
+def test_a_patch_makes_a_version_and_moves_a_tag() -> None:
+    with serving(shop()) as server:
+        (old,) = server.get(f"{API}/workflows/picture").json["workflows"]
+        path = f"{API}/workflows/picture/patch"
+        ops = [{"op": "add", "path": "/limits", "value": {"hops": 50}}]
+
+        made = server.post(path, {"tag": "eu/live", "patch": {"base": old["version"], "ops": ops}, "reason": "safer"})
+        assert (made.status, made.json["base"], made.json["moved"]) == (200, old["version"], True)
+        tag = server.get(f"{API}/workflows/picture/tags/eu%2Flive").json
+        assert (tag["version"], tag["history"][0]["reason"]) == (made.json["version"], "safer")
+        stale = server.post(path, {"tag": "eu/live", "patch": {"base": old["version"], "ops": ops}})
+        assert (stale.status, stale.code) == (409, "patch.stale_base")
+        assert server.post(path, {"patch": {"ops": [{"op": "paint"}]}}).status == 422
+        assert server.post(path, {"text": "name: other"}).status == 422
+        assert server.post(f"{API}/workflows/nothing/patch", {"patch": {"ops": []}}).status == 404
+        versions = server.get(f"{API}/workflows/picture").json["workflows"]
+        assert [(one["origin"], one["base"]) for one in versions] == [("hosted", ""), ("patch", old["version"])]
 
 
 def test_a_graph_that_the_app_no_longer_has_runs_in_the_version_that_is_named(tmp_path: object) -> None:
@@ -55,11 +89,18 @@ def test_a_graph_that_the_app_no_longer_has_runs_in_the_version_that_is_named(tm
         version = server.get(f"{API}/workflows/pace").json["workflows"][0]["version"]
         server.ask("PUT", f"{API}/workflows/pace/tags/stable", {"version": version})
     with serving(app({**old, "output": {"is": "new"}})) as server:
-        for wanted, given in (("stable", "old"), (version, "old"), (None, "new")):
-            new = {"workflow": "pace", "version": wanted, "id": f"pace-{wanted}"}
+        for number, (named, wanted, given) in enumerate(
+            (
+                ("pace:stable", None, "old"),
+                (f"pace@{version}", None, "old"),
+                ("pace", version, "old"),
+                ("pace", None, "new"),
+            )
+        ):
+            new = {"workflow": named, "version": wanted, "id": f"pace-{number}"}
             assert server.post(f"{API}/runs", new).status == 201
-            assert server.result(f"pace-{wanted}")["output"] == {"is": given}
-        wrong = server.post(f"{API}/runs", {"workflow": "pace", "version": "stable", "id": " x"})
+            assert server.result(f"pace-{number}")["output"] == {"is": given}
+        wrong = server.post(f"{API}/runs", {"workflow": "pace:stable", "id": " x"})
         assert wrong.code == "usage.invalid"
 
 

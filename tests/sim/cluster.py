@@ -265,7 +265,9 @@ class Cluster:
         if plans[5] < 0.3 and name == "undone":
             self.user(self._retry(run_id))
         if plans[5] < 0.7 and kind.letters:
-            self.user(self._mend_goal(run_id) if self.cast.name == "goals" else self._mend(run_id))
+            self.user(self._mend_goal(run_id) if kind.workflow.style == "goal" else self._mend(run_id))
+        if self.cast.patches is not None and kind.workflow.style == "goal" and plans[5] < 0.8:
+            self.user(self._patch(run_id, self.cast.patches.get(name)))
 
     async def _start(self, service: RunService, start: c.StartRun) -> None:
         await service.create(start, chosen=True)
@@ -337,6 +339,18 @@ class Cluster:
     async def _retry(self, run_id: str) -> None:
         await asyncio.sleep(self.random.uniform(2, 15))
         await self.give("retry", run_id, lambda runs: self.handle(runs, run_id).retry())
+
+    async def _patch(self, run_id: str, goal: str | None) -> None:
+        """Patch a run, perhaps undo that, and give a fact that nobody needs."""
+        await asyncio.sleep(self.random.uniform(0, 0.7))
+        patch: dict[str, Any] = {"replan": True} if goal is None else {"goals": {"add": [goal]}}
+        patch |= self.random.choice([{}, {"given": {"memo": "x" * 40_000}}, {"catalogue": "now"}])
+        done = await self.give(
+            "patch", run_id, lambda runs: self.handle(runs, run_id).patch(**patch, key=f"{run_id}/patch")
+        )
+        if done and self.random.random() < 0.3:
+            await asyncio.sleep(self.random.uniform(0, 3))
+            await self.give("undo", run_id, lambda runs: self.handle(runs, run_id).undo_patch())
 
     async def _mend(self, run_id: str) -> None:
         """Look for dead letters of this run, mend what failed, and let it be tried again, or throw the letter away."""

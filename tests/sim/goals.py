@@ -280,31 +280,33 @@ def _given_or_not(given: dict[str, Any]) -> Any:
     return lambda told: told["facts"].get("gift") == given["n"] if given["n"] > 50 else told["skipped"] == ["give"]
 
 
-GOALS = Cast(
-    "goals",
-    app,
-    (
-        Kind(line, _n, _facts(lambda a: {"three": a["n"] + 3}), weight=3),
-        Kind(spread, _items, _facts(lambda a: {"sum": sum(i * i for i in a["items"])}), weight=4),
-        Kind(rivals, _n, _one_bill, weight=4),
-        Kind(hedged, _n, _one_key, weight=4),
-        Kind(gated, _n, _facts(lambda a: {"word": f"{a['n']} is {'odd' if a['n'] % 2 else 'even'}"}), weight=3),
-        Kind(chosen, _n, _given_or_not, weight=2),
-        Kind(undone, _n, lambda a: ANY, fails="goal_failed", weight=4),
-        Kind(
-            mended,
-            _pieces,
-            _facts(lambda a: {"told": a["n"] + 1 + sum(piece + 1 for piece in a["pieces"])}),
-            fails="goal_failed",
-            letters=True,
-            weight=4,
-        ),
-        Kind(family, _n, _facts(lambda a: {"done": 2 * a["n"] + 2}), weight=3),
-        Kind(big, _n, _facts(lambda a: {"length": BIG + a["n"]}), weight=2),
-        Kind(wanting, _n, lambda a: [a["n"] + 3, "failed"], weight=3),
-        Kind(shaped, _n, _facts(lambda a: {"shown": [2 * a["n"] + 2, True, True]}), weight=2),
-        Kind(asking, _items, lambda a: {"sum": sum(i * i for i in a["items"])}, weight=3),
+KINDS = (
+    Kind(line, _n, _facts(lambda a: {"three": a["n"] + 3}), weight=3),
+    Kind(spread, _items, _facts(lambda a: {"sum": sum(i * i for i in a["items"])}), weight=4),
+    Kind(rivals, _n, _one_bill, weight=4),
+    Kind(hedged, _n, _one_key, weight=4),
+    Kind(gated, _n, _facts(lambda a: {"word": f"{a['n']} is {'odd' if a['n'] % 2 else 'even'}"}), weight=3),
+    Kind(chosen, _n, _given_or_not, weight=2),
+    Kind(undone, _n, lambda a: ANY, fails="goal_failed", weight=4),
+    Kind(
+        mended,
+        _pieces,
+        _facts(lambda a: {"told": a["n"] + 1 + sum(piece + 1 for piece in a["pieces"])}),
+        fails="goal_failed",
+        letters=True,
+        weight=4,
     ),
-    lacks=(("first",), ("second", "unbook"), ("square",)),
-    runs=(1, 3),
+    Kind(family, _n, _facts(lambda a: {"done": 2 * a["n"] + 2}), weight=3),
+    Kind(big, _n, _facts(lambda a: {"length": BIG + a["n"]}), weight=2),
+    Kind(wanting, _n, lambda a: [a["n"] + 3, "failed"], weight=3),
+    Kind(shaped, _n, _facts(lambda a: {"shown": [2 * a["n"] + 2, True, True]}), weight=2),
+    Kind(asking, _items, lambda a: {"sum": sum(i * i for i in a["items"])}, weight=3),
 )
+LACKS = (("first",), ("second", "unbook"), ("square",))
+GOALS = Cast("goals", app, KINDS, lacks=LACKS, runs=(1, 3))
+PATCHES = {
+    "line": "second", "spread": "square", "rivals": "ask_left", "gated": "choose", "mended": "first", "big": "write",
+    "family": "second",
+}  # fmt: skip
+PATCHED_GOALS = Cast("goal-patches", app, KINDS, lacks=LACKS, runs=(1, 3), patches=PATCHES)
+"""The same, and users patch the runs."""

@@ -179,7 +179,7 @@ def a_retry_loses_tokens() -> Iterator[None]:
 
 @graph_mutant
 def a_blob_that_is_not_durable_yet_is_looked_for_in_the_store() -> Iterator[None]:
-    with swap(actor.Actor, "_unwritten", lambda self, digest: None):
+    with swap(actor.Actor, "_undurable_blob", lambda self, digest: None):
         yield
 
 

@@ -19,9 +19,10 @@ from weft.core.ids import HostId
 from weft.core.run.env import MissingInputs
 from weft.errors import Critical, StoreError
 from weft.ports.boundary import ProcessDied
-from weft.ports.store import Definition
+from weft.ports.definitions import Definition
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.run.actor import Actor
+from weft.runtime.run.log_reading import LogReading
 from weft.runtime.run.ports import RunPorts
 from weft.runtime.service import RunService
 from weft.runtime.worker.flight import Flight
@@ -125,6 +126,13 @@ class SimHost(Host):
 
     def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
         self.fetcher.fetch_blobs(actor, digests)
+
+    def read_log(self, actor: Actor, reading: LogReading) -> None:
+        self.fetcher.read_log(actor, reading)
+
+    def read_inputs(self, actor: Actor, reading: LogReading, missing: MissingInputs) -> None:
+        self.ledger.reached["a patch waited for a blob"] += 1
+        self.fetcher.read_inputs(actor, reading, missing)
 
 
 class PartOfApp(AppCatalogue):

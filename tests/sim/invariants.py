@@ -62,7 +62,7 @@ def _log(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator
     times = [stored.at for stored in run.events]
     if times != sorted(times):
         yield "its log goes back in time"
-    lived = [event for event in events if not isinstance(event, e.LetterDiscarded)]
+    lived = [event for event in events if not isinstance(event, e.LetterDiscarded | e.RunPatched)]
     ends = [
         i for i, event in enumerate(lived) if isinstance(event, e.RunCompleted | e.RunFailedEvent | e.RunCancelledEvent)
     ]

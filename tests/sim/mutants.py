@@ -72,10 +72,10 @@ def blind_retry_after_an_unknown_commit() -> Iterator[None]:
     def unknown(self: actor.Actor, draft: Any, error: Exception, *, guilty: bool) -> None:
         content: MemoryContent = self.ports.read_event.__self__.store.inner.content  # type: ignore[attr-defined]
         run = content.runs.get(self.uid)
-        draft.base = run.seq if run is not None else 0
+        draft.seq = run.seq if run is not None else 0
         draft.create = None if run is not None else draft.create
         draft.events = [
-            StoredEvent(Seq(draft.base + i), event.at, event.body) for i, event in enumerate(draft.events, 1)
+            StoredEvent(Seq(draft.seq + i), event.at, event.body) for i, event in enumerate(draft.events, 1)
         ]
         self.in_flight = None
         self.drafts.appendleft(draft)

@@ -6,7 +6,7 @@ Bodies are pure: what goes wrong with them is done to them from outside, so an o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -314,8 +314,11 @@ class Cast:
         runs: tuple[int, int],
         cache_bytes: int = 0,
         fills_up: bool = False,
+        patches: Mapping[str, str] | None = None,
     ) -> None:
+        """``patches``: by workflow, a step that a patch makes a goal."""
         self.name = name
+        self.patches = patches
         self.app = app
         self.runs = runs
         """How many of them there are in one world: at least, at most."""

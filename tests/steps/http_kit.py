@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 from aiohttp import web
@@ -124,7 +125,7 @@ def get(url: str, **fields: Any) -> HttpRequest:
 
 @contextlib.contextmanager
 def task(key: str = "u1/price", attempt: int = 2) -> Any:
-    token = CURRENT_TASK.set(Task(key=key, attempt=attempt, run_id="order-1", step="price"))
+    token = CURRENT_TASK.set(partial(Task, key=key, attempt=attempt, run_id="order-1", step="price"))
     try:
         yield
     finally:

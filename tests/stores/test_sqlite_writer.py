@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.contract.kit import (
 from weft.errors import Corrupt, Full, StoreError, Unavailable
 from weft.ports.store import Outcome, RunQuery
 from weft.stores.sqlite import SqliteStore, connection
-from weft.stores.sqlite.checkpoint import PAGES
+from weft.stores.sqlite.checkpoint import PAGES, PAGES_MAX, Checkpointer
 
 
 class Disk:
@@ -285,23 +286,54 @@ def test_a_search_and_commits_do_not_wait_for_each_other(store: SqliteStore) -> 
     assert go(scene()) == ([Outcome.ACCEPTED], True)
 
 
-def test_the_wal_does_not_grow_for_ever(path: Path) -> None:
+def fill(store: SqliteStore, seq: int, pages: int) -> int:
+    """Commit about this many pages of events. Returns the number of the last one."""
+    body = b'"' + b"x" * 3_000 + b'"'
+
+    async def scene() -> int:
+        last = seq
+        while last < seq + pages:
+            batch = append(seq=last, events=[event(n, body) for n in range(last + 1, last + 41)])
+            await store.log.commit([batch], HERE)
+            last += 40
+        return last
+
+    return go(scene())
+
+
+def wal_rounds(path: Path) -> int:
+    """How often the WAL started again, which its header counts."""
+    with path.with_name("weft.db-wal").open("rb") as wal:
+        return int.from_bytes(wal.read(16)[12:], "big")
+
+
+def test_the_wal_starts_again_after_a_checkpoint(path: Path) -> None:
     store = SqliteStore(f"sqlite:///{path}", durability="fast")
     go(store.open())
     start(store)
-    seq = 0
-    body = b'"' + b"x" * 3_000 + b'"'
+    before = wal_rounds(path)
+    seq = fill(store, 0, PAGES)
 
-    async def scene() -> None:
-        nonlocal seq
-        for _ in range(6 * PAGES // 40):
-            batch = append(seq=seq, events=[event(n, body) for n in range(seq + 1, seq + 41)])
-            await store.log.commit([batch], HERE)
-            seq += 40
+    while wal_rounds(path) == before:
+        time.sleep(0.02)
+        go(store.log.commit([append(seq=seq)], HERE))
+        seq += 1
 
-    go(scene())
+    assert len(load(store).events) == seq
+    go(store.close())
 
-    assert path.with_name("weft.db-wal").stat().st_size < 4 * PAGES * 4096
+
+def test_the_wal_does_not_grow_for_ever_if_the_checkpoint_thread_gets_no_time(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Checkpointer, "_request", lambda self: None)
+    store = SqliteStore(f"sqlite:///{path}", durability="fast")
+    go(store.open())
+    start(store)
+
+    seq = fill(store, 0, 6 * PAGES)
+
+    assert path.with_name("weft.db-wal").stat().st_size < (PAGES_MAX + PAGES) * 4096
     assert len(load(store).events) == seq
     go(store.close())
 

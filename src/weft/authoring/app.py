@@ -8,49 +8,68 @@ import inspect
 import os
 import signal
 import sys
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
+import msgspec
+
 from weft.authoring.app_catalogue import AppCatalogue
+from weft.authoring.bulk import Bulk, bulk_order
 from weft.authoring.goals import Goal
 from weft.authoring.group import Registrar
 from weft.authoring.handles import Handle
+from weft.authoring.live_runs import check_runs, service_of
+from weft.authoring.named_versions import NamedVersion
 from weft.authoring.notices import Notices
 from weft.authoring.policies import Duration, since_to_ms
 from weft.authoring.registrations import Registrations, not_running
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.schedules import Schedules
 from weft.authoring.signals import TERMINATED, HostSignals
+from weft.authoring.workflow_versions import Workflows
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UsageError, WeftError
 from weft.extras import require
+from weft.observe.diff import Diff, DiffService
+from weft.observe.live_check import LiveReport, OpenRuns
 from weft.ports.store import RunQuery, Store
+from weft.runtime.bulk import BulkService
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.gc_thresholds import raise_gc_thresholds
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.host_description import describe_process
 from weft.runtime.orders import StartOrder
+from weft.runtime.retention_policy import project_policy
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService, StartResult
 from weft.runtime.settings import Settings
+from weft.runtime.version_refs import is_version_ref
+from weft.runtime.versions import VersionService
 from weft.runtime.worker.executor import PoolExecutor
 from weft.steps.codec import Codec
 from weft.stores import blobs_url, open_store
 
 if TYPE_CHECKING:
+    from weft.runtime.bundles.importer import Imported
+    from weft.runtime.bundles.service import BundleService
     from weft.server.api import Api
 
 R = TypeVar("R")
 Call = Coroutine[Any, Any, R]
 DEFAULT_URL = "sqlite:///weft.db"
+RETENTION_SECONDS = 60.0
+"""How often a host looks for runs that need not be kept any longer."""
 
 DOCUMENTED = frozenset(
-    "get goal graph include lifespan list plan router run schedule schedules start step steps url workflow".split()  # noqa: SIM905
+    (  # noqa: SIM905
+        "bulk check_live diff export get goal graph import_ include lifespan list plan router run schedule schedules "
+        "start step steps url workflow workflows"
+    ).split()
 )
 
 
@@ -76,7 +95,8 @@ class App(Registrar):
         self._limits = (tree_depth, tree_runs)
         self._url = url
         self._durability = durability
-        self._replay = replay
+        self.is_tolerant = replay == "tolerant"
+        """Whether other arguments than those in the log are only reported on replay."""
         self._hosted = 0
         self._steps_held = False
         self._service: RunService | None = None
@@ -161,11 +181,13 @@ class App(Registrar):
         self._executor = PoolExecutor()
         depth, runs = self._limits
         settings = Settings(
-            tolerant=self._replay == "tolerant",
+            tolerant=self.is_tolerant,
             heartbeat_thread=True,
             steps_held=self._steps_held,
             tree_depth_max=depth,
             tree_runs_max=runs,
+            retention=project_policy(),
+            retention_seconds=RETENTION_SECONDS,
         )
         catalogue = self.catalogue()
         given = Surroundings(
@@ -244,6 +266,31 @@ class App(Registrar):
         """The schedules of the store: declared in code, or made with ``add``. They need a running engine."""
         return Schedules(lambda: ScheduleService(self.service), self.get)
 
+    async def export(
+        self, id: str, path: str | Path, *, tree: bool = False, streams: bool = False, redact: Sequence[str] = ()
+    ) -> None:
+        """Write a run to a file, with ``tree`` all runs below it too: logs, definitions and blobs, without secrets.
+
+        With ``streams`` also the output of steps. ``redact`` are JSON pointers into events, such as ``/input/card``,
+        whose values are left out.
+        """
+        data = await self._bundles().export(id, tree=tree, streams=streams, redact=redact)
+        await asyncio.to_thread(Path(path).write_bytes, data)
+
+    async def import_(self, path: str | Path) -> Imported:
+        """Read runs from a file that ``export`` wrote. They can be read and forked; nothing goes on with them."""
+        return await self._bundles().import_(await asyncio.to_thread(Path(path).read_bytes))
+
+    def _bundles(self) -> BundleService:
+        from weft.runtime.bundles.service import BundleService  # noqa: PLC0415 - few programs need it
+
+        return BundleService(self.service)
+
+    @property
+    def workflows(self) -> Workflows:
+        """The versions of workflows in the store, and their tags. They need a running engine."""
+        return Workflows(lambda: VersionService(self.service))
+
     # --- running --------------------------------------------------------------------------------------------------
 
     @overload
@@ -258,7 +305,7 @@ class App(Registrar):
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            invocation = self.registered.invocation(call, input)
+            invocation = self._invocation(call, input)
         else:
             if inspect.iscoroutine(call):
                 call.close()
@@ -343,17 +390,26 @@ class App(Registrar):
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
     ) -> Any:
-        """Start a run, or find the one with this id and input, and return its handle. The run is durable by then."""
+        """Start a run, or find the one with this id and input, and return its handle. The run is durable by then.
+
+        A name may say which version is meant: ``"order:live"``, ``"order:live~1"`` (one move back), ``"order@3f2a91"``.
+        """
         if self._service is None:
             if inspect.iscoroutine(call):
                 call.close()
             not_running()
         wait = duration_ms(delay) if delay is not None else 0
-        invocation = self.registered.invocation(call, input)
+        invocation = self._invocation(call, input)
         started = await self.launch(
             invocation, id, existing=existing, queue=queue, attributes=attributes, delay_ms=wait
         )
         return self._run_of(started, invocation)
+
+    def _invocation(self, call: Any, input: Mapping[str, Any] | None) -> Invocation:
+        if isinstance(call, str) and is_version_ref(call):
+            named = NamedVersion(call)
+            return Invocation(named, named.given(input or {}))
+        return self.registered.invocation(call, input)
 
     def _run_of(self, started: StartResult, invocation: Invocation) -> Handle[Any]:
         return Handle(self.service, started.id, invocation.workflow.result)
@@ -370,6 +426,11 @@ class App(Registrar):
     ) -> StartResult:
         """Start the run of a call, or find the one with this id."""
         workflow = invocation.workflow
+        attributes = attributes or {}
+        if isinstance(workflow, NamedVersion):
+            order = workflow.order(invocation, id=run_id, existing=existing, attributes=attributes)
+            order = msgspec.structs.replace(order, queue=queue, delay_ms=delay_ms)
+            return await self.service.start(order)
         known = self.registered.known(workflow.name, workflow.version)
         own = isinstance(workflow, Goal) and workflow.group is self.registered
         if known is None and not own:
@@ -381,7 +442,7 @@ class App(Registrar):
             input=invocation.given,
             id=run_id,
             existing=existing,
-            attributes=attributes or {},
+            attributes=attributes,
             queue=queue,
             delay_ms=delay_ms,
         )
@@ -421,6 +482,56 @@ class App(Registrar):
             after = page.cursor
             if after is None:
                 return
+
+    async def bulk(
+        self,
+        verb: str,
+        *ids: str,
+        workflow: str | Runnable[Any] | None = None,
+        status: str | None = None,
+        since: datetime | timedelta | None = None,
+        parent: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Bulk:
+        """Count what a verb would do to these runs, or to those that the filter finds; ``apply`` of the answer does it.
+
+        Raises:
+            UsageError: there is no such verb or option, or neither ids nor a filter are given.
+            LimitExceeded: these are too many runs.
+        """
+        name = workflow.name if isinstance(workflow, Runnable) else workflow
+        filters = {"workflow": name, "status": status, "parent": parent, "where": where}
+        order = bulk_order(verb, ids, since=since, options=options, **filters)
+        plan = await BulkService(self.service).plan(order)
+        return Bulk(lambda: BulkService(self.service), plan, lambda run, of: Handle(self.service, RunId(run), of))
+
+    async def diff(self, a: str, b: str, *, at_a: int | None = None, at_b: int | None = None) -> Diff:
+        """Compare two runs, each up to an event, or two versions (``order@3f2a``, ``order:live``) or files.
+
+        Raises NotFound, Refused, UsageError.
+        """
+        return await DiffService(self.service).diff(a, b, at_a=at_a, at_b=at_b)
+
+    async def check_live(
+        self,
+        *,
+        workflow: str | Runnable[Any] | None = None,
+        status: str | None = None,
+        since: datetime | timedelta | None = None,
+        sample: int = 0,
+    ) -> LiveReport:
+        """Check every open run in the store against this code: does it fit what they have recorded?
+
+        It reads only, and needs no engine here: use it before a deploy. With ``sample``, only so many of the newest and
+        oldest are checked of runs that look alike. It cannot see what a run would do next.
+        """
+        name = workflow.name if isinstance(workflow, Runnable) else workflow
+        query = OpenRuns(workflow=name, status=status, since=since_to_ms(since), sample=sample)
+        if self._service is not None:
+            return await check_runs(self.catalogue(), self._service, query, tolerant=self.is_tolerant)
+        async with service_of(self.url) as service:
+            return await check_runs(self.catalogue(), service, query, tolerant=self.is_tolerant)
 
     def _result_of(self, workflow: str, version: str) -> Codec[Any]:
         found = self.registered.known(workflow, version)

@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from weft.authoring.bulk_workflow import bulk_program
 from weft.authoring.goals import Goal
 from weft.authoring.graphs import Graph
 from weft.authoring.registrations import Registrations
 from weft.authoring.unknown_work import unknown_work
 from weft.core.events import Policy, ScheduleSpec, Style, UndoPlan
+from weft.core.findings import Finding
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.types import Type
+from weft.core.graph.model import GraphModel
 from weft.core.ids import GOAL, Millis
 from weft.core.schedule.calendar import STORED, WORKFLOW, declared_version
-from weft.errors import WeftError
-from weft.ports.store import Definition
+from weft.errors import BadValue, WeftError
+from weft.ports.definitions import Definition
+from weft.runtime import bulk
 from weft.runtime.catalogue import Callee
 from weft.runtime.catalogue_log import CATALOGUE
-from weft.runtime.programs import AnyProgram, GoalProgram, GraphProgram, graph_definition, read_graph
+from weft.runtime.programs import (
+    AnyProgram,
+    GoalProgram,
+    GraphProgram,
+    StoredGraph,
+    graph_definition,
+    graph_program,
+    read_graph,
+)
 from weft.steps.task import StepBody
+
+if TYPE_CHECKING:
+    from weft.graphs.load import DocumentContext
+
+BULK = (bulk.WORKFLOW, bulk.VERSION)
 
 
 class AppCatalogue:
@@ -30,6 +48,7 @@ class AppCatalogue:
         self._programs: dict[tuple[str, str], GraphProgram] = {}
         self._goals: dict[str, GoalProgram] = {}
         self._definitions: dict[tuple[str, str], Definition] = {}
+        self._bulk = bulk_program(registered)
 
     def step(self, name: str) -> StepBody | None:
         return self._registered.find_body(name)
@@ -46,18 +65,25 @@ class AppCatalogue:
         if found is None:
             known = registered.known(workflow, version)
             if isinstance(known, Graph):
-                found = self._programs[workflow, version] = GraphProgram(known.loaded.graph, version, self)
+                found = self._programs[workflow, version] = self._graph_program(known.loaded.graph, version)
             elif isinstance(known, Goal) or (workflow, version) == (GOAL, "1"):
-                goals = known.goals if isinstance(known, Goal) else ()
-                found = self._goals.setdefault(workflow, GoalProgram(workflow, self, goals))
+                found = self._goals.get(workflow)
+                if found is None:
+                    goals = known.goals if isinstance(known, Goal) else ()
+                    found = self._goals[workflow] = GoalProgram(workflow, self, goals)
+            elif (workflow, version) == BULK:
+                found = self._bulk
         return found
+
+    def _graph_program(self, graph: GraphModel, version: str) -> GraphProgram:
+        return GraphProgram(graph, version, self, lambda other: graph_program(self.program(graph.name, other)))
 
     def programs(self) -> list[tuple[str, str]]:
         graphs = [(graph.name, graph.version) for graph in self._registered.graphs()]
         goals = [(GOAL, "1"), *((goal.name, goal.version) for goal in self._registered.goals())]
         versions = dict.fromkeys([*self._registered.workflow_versions(), *graphs, *goals, *self._programs])
         schedules = [(WORKFLOW, STORED), *((WORKFLOW, declared_version(name)) for name in self.schedules())]
-        return list(dict.fromkeys([*versions, *((name, "") for name, _ in versions), *schedules]))
+        return list(dict.fromkeys([*versions, *((name, "") for name, _ in versions), *schedules, BULK]))
 
     def schedules(self) -> Mapping[str, ScheduleSpec]:
         return self._registered.schedules()
@@ -74,15 +100,19 @@ class AppCatalogue:
     def definitions(self, now: Millis) -> list[Definition]:
         for graph in self._registered.graphs():
             if (graph.name, graph.version) not in self._definitions:
-                definition = graph_definition(graph.loaded.graph, graph.loaded.source, now=now)
+                loaded = graph.loaded
+                definition = graph_definition(StoredGraph(loaded.source, loaded.graph, loaded.text), now=now)
                 self._definitions[graph.name, graph.version] = definition
         return list(self._definitions.values())
+
+    def document_context(self) -> DocumentContext:
+        return self._registered.document_context()
 
     def learn(self, definition: Definition) -> None:
         key = (definition.name, definition.version)
         # A version is a hash of its content, so a graph that the app has registered need not be read.
         if definition.name != CATALOGUE and key not in self._programs and self._registered.known(*key) is None:
-            self._programs[key] = GraphProgram(read_graph(definition).graph, definition.version, self)
+            self._programs[key] = self._graph_program(read_graph(definition).graph, definition.version)
 
     def learn_other(self, definition: Definition) -> bool:
         if definition.name != CATALOGUE and not unknown_work(read_graph(definition).graph, self._registered):
@@ -98,6 +128,21 @@ class AppCatalogue:
 
     def learn_steps(self, steps: Mapping[str, StepDef]) -> list[WeftError]:
         return self._registered.learn_steps(steps)
+
+    def unknown_work(self, graph: GraphModel) -> list[Finding]:
+        """Return a finding for every step, workflow and argument in a graph that the app does not have."""
+        return unknown_work(graph, self._registered)
+
+    def misfit(self, step: str, given: bytes) -> str:
+        """Return why a step of the app does not take an input; empty if it does, or if the app does not have it."""
+        found = self._registered.find_step(step)
+        if found is None:
+            return ""
+        try:
+            found.signature.unpack(given, what=step)
+        except BadValue as error:
+            return error.message
+        return ""
 
     # --- used by programs -----------------------------------------------------------------------------------------
 

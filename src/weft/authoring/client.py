@@ -2,30 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from weft.authoring.bulk import Bulk, BulkAccess, bulk_order
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.authoring.handles import Handle
 from weft.authoring.policies import Duration, since_to_ms
 from weft.authoring.schedules import Schedules
+from weft.authoring.workflow_versions import Workflows
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import NotRunning, UsageError
 from weft.extras import require
+from weft.observe.diff import Diff, DiffService
 from weft.ports.store import RunQuery
+from weft.runtime.bulk import BulkService
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.orders import StartOrder
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService
+from weft.runtime.versions import VersionService
 from weft.steps.codec import Codec
 from weft.stores import blobs_url, open_store
 
 if TYPE_CHECKING:
     from weft.authoring.remote import Remote
+    from weft.authoring.remote_bundles import RemoteBundles
+    from weft.runtime.bundles.importer import Imported
+    from weft.runtime.bundles.service import BundleService
+
+R = TypeVar("R")
 
 
 class Client:
@@ -83,8 +95,9 @@ class Client:
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
     ) -> Handle[Any]:
-        """Start a run on any host that has this workflow. ``version`` may also be the tag of a graph.
+        """Start a run on any host that has this workflow, in its hosted version or in ``version``.
 
+        A name may say which version is meant: ``"order:live"``, ``"order:live~1"`` (one move back), ``"order@3f2a91"``.
         The run is ``pending`` until a host begins it. If its input has the wrong type, the run fails.
         """
         order = StartOrder(
@@ -116,6 +129,43 @@ class Client:
         group.registered.learn_steps(stored.steps)
         return group.plan(*goals, given=given)
 
+    async def diff(self, a: str, b: str, *, at_a: int | None = None, at_b: int | None = None) -> Diff:
+        """Compare two runs, each up to an event. Without a server also two versions or files. Raises NotFound."""
+        if self._remote is not None:
+            return await self._remote.diff(a, b, at_a=at_a, at_b=at_b)
+        return await DiffService(self.service).diff(a, b, at_a=at_a, at_b=at_b)
+
+    async def bulk(
+        self,
+        verb: str,
+        *ids: str,
+        workflow: str | None = None,
+        status: str | None = None,
+        since: datetime | timedelta | None = None,
+        parent: str | None = None,
+        where: Mapping[str, Any] | None = None,
+        options: dict[str, Any] | None = None,
+    ) -> Bulk:
+        """Count what a verb would do to these runs, or to those that the filter finds; ``apply`` of the answer does it.
+
+        Raises:
+            UsageError: there is no such verb or option, or neither ids nor a filter are given.
+            LimitExceeded: these are too many runs.
+        """
+        filters = {"workflow": workflow, "status": status, "parent": parent, "where": where}
+        order = bulk_order(verb, ids, since=since, options=options, **filters)
+        return Bulk(self._bulk_access, await self._bulk_access().plan(order), self._typed)
+
+    def _bulk_access(self) -> BulkAccess:
+        if self._remote is None:
+            return BulkService(self.service)
+        from weft.authoring.remote_bulk import RemoteBulk  # noqa: PLC0415
+
+        return RemoteBulk(self._remote)
+
+    def _typed(self, id: str, result: Codec[R]) -> Handle[R]:
+        return self._remote.get(id, result) if self._remote is not None else Handle(self.service, RunId(id), result)
+
     @property
     def schedules(self) -> Schedules:
         """The schedules of the store or server."""
@@ -125,6 +175,40 @@ class Client:
 
         remote = RemoteSchedules(self._remote)
         return Schedules(lambda: remote, self.get)
+
+    async def export(
+        self, id: str, path: str | Path, *, tree: bool = False, streams: bool = False, redact: Sequence[str] = ()
+    ) -> None:
+        """Write a run to a file, with ``tree`` all runs below it too: logs, definitions and blobs, without secrets.
+
+        With ``streams`` also the output of steps. ``redact`` are JSON pointers into events, such as ``/input/card``,
+        whose values are left out.
+        """
+        data = await self._bundles().export(id, tree=tree, streams=streams, redact=redact)
+        await asyncio.to_thread(Path(path).write_bytes, data)
+
+    async def import_(self, path: str | Path) -> Imported:
+        """Read runs from a file that ``export`` wrote. They can be read and forked; nothing goes on with them."""
+        return await self._bundles().import_(await asyncio.to_thread(Path(path).read_bytes))
+
+    def _bundles(self) -> BundleService | RemoteBundles:
+        if self._remote is None:
+            from weft.runtime.bundles.service import BundleService  # noqa: PLC0415 - few programs need it
+
+            return BundleService(self.service)
+        from weft.authoring.remote_bundles import RemoteBundles  # noqa: PLC0415
+
+        return RemoteBundles(self._remote)
+
+    @property
+    def workflows(self) -> Workflows:
+        """The versions of workflows in the store or on the server, and their tags."""
+        if self._remote is None:
+            return Workflows(lambda: VersionService(self.service))
+        from weft.authoring.remote_workflows import RemoteWorkflows  # noqa: PLC0415
+
+        remote = RemoteWorkflows(self._remote)
+        return Workflows(lambda: remote)
 
     def get(self, id: str) -> Handle[Any]:
         """Return the handle of a run."""

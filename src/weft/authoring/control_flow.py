@@ -197,7 +197,7 @@ async def _replay_race(
         await inner.driver.outcome(entry)
         raise _race_timed_out(entry.key)
     if winner not in calls:
-        inner.driver.diverge(inner.prefix, f"the winner {winner!r}", f"a race of {', '.join(calls)}")
+        inner.driver.diverge(entry, f"the winner {winner!r}", f"a race of {', '.join(calls)}")
     value = await spawn_branch(inner, winner, calls[winner])
     await inner.driver.outcome(entry)
     return Winner(winner, value)

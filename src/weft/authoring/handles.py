@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import msgspec
 
@@ -17,10 +17,17 @@ from weft.core.commands import CancelEntry
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
-from weft.errors import Failure, RunCancelled, RunFailed, TimedOut, UsageError
+from weft.core.run.patch_plan import PatchPlan
+from weft.errors import Failure, RunCancelled, RunFailed, RunFinished, TimedOut, UsageError
 from weft.observe.event_parts import follow_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
+from weft.ports.store import IMPORTED
+from weft.runtime.by_hand import GivenResult, set_result
+from weft.runtime.deletion import DeletedTree, DeletionService, LegalHold
+from weft.runtime.fork_order import ForkOptions, ForkOrder
+from weft.runtime.forks import ForkService
+from weft.runtime.patches import PatchOptions, PatchService, RunVersion
 from weft.runtime.requests import answer_of, send_request
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
@@ -81,6 +88,13 @@ class Handle(Generic[R]):
                 failure=ending.failure,
                 hint=_next_steps(self.id, ending.failure),
             )
+        if ending.status == IMPORTED:
+            raise RunFinished(
+                f"{self.id} was imported and had not ended, so it has no result.",
+                hint=f"Fork it: weft fork {self.id}",
+                code="run.imported",
+                run_id=self.id,
+            )
         raise RunCancelled(
             f"{self.id} was cancelled{f': {ending.reason}' if ending.reason else ''}.",
             run_id=self.id,
@@ -90,7 +104,7 @@ class Handle(Generic[R]):
     async def status(self) -> Status:
         """Return the status of the run.
 
-        This is pending, running, paused, cancelling, rolling_back, held, completed, failed or cancelled.
+        This is pending, running, paused, cancelling, rolling_back, held, completed, failed, cancelled or imported.
         """
         return (await self._service.row(RunId(self.id))).status
 
@@ -140,26 +154,126 @@ class Handle(Generic[R]):
         command = c.DecideAsk(ask, approved, by, reason, msgspec.Raw(raw), digest=digest)
         await self._service.tell(RunId(self.id), command, key=key)
 
-    async def cancel(self, reason: str = "", *, force: bool = False) -> None:
+    async def cancel(self, reason: str = "", *, force: bool = False, by: str = "") -> None:
         """Ask the run to stop. Its code may clean up, then its completed steps are undone.
 
         ``force`` ends the run without giving its code a chance to clean up. Its completed steps are undone, and its
         child runs are asked to stop.
         """
-        values.encode(reason, what="the reason has")
-        await self._service.tell(RunId(self.id), c.CancelRun(reason, force))
+        values.encode([reason, by], what="the reason has")
+        await self._service.tell(RunId(self.id), c.CancelRun(reason, force, by))
 
-    async def pause(self) -> None:
+    async def pause(self, reason: str = "", *, by: str = "") -> None:
         """Start no new work until the run is resumed. Results that arrive meanwhile are kept."""
-        await self._service.tell(RunId(self.id), c.PauseRun())
+        values.encode([reason, by], what="the reason has")
+        await self._service.tell(RunId(self.id), c.PauseRun(reason, by))
 
-    async def resume(self) -> None:
+    async def resume(self, reason: str = "", *, by: str = "") -> None:
         """Continue a paused or held run."""
-        await self._service.tell(RunId(self.id), c.ResumeRun())
+        values.encode([reason, by], what="the reason has")
+        await self._service.tell(RunId(self.id), c.ResumeRun(reason, by))
 
-    async def retry(self, *, start: str = "") -> None:
-        """Retry a failed run. With ``start``, everything from that location on is repeated."""
-        await self._service.tell(RunId(self.id), c.RetryRun(start))
+    async def retry(
+        self,
+        reason: str = "",
+        *,
+        start: str = "",
+        approved: Sequence[str] = (),
+        force: bool = False,
+        by: str = "",
+    ) -> None:
+        """Retry a failed run. With ``start``, everything from that location on is repeated.
+
+        An irreversible step that may have been performed before waits for a person to approve it, except at the places
+        in ``approved``. While such a step is in flight, a retry from there needs ``force``.
+        """
+        values.encode([start, *approved, reason, by], what="the retry has")
+        command = c.RetryRun(start, list(approved), force=force, reason=reason, by=by)
+        await self._service.tell(RunId(self.id), command)
+
+    async def patch(
+        self,
+        ops: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        dry_run: bool = False,
+        expect: str = "",
+        by: str = "",
+        reason: str = "",
+        key: str | None = None,
+        **fields: Any,
+    ) -> PatchPlan:
+        """Let the run follow another definition from where it stands.
+
+        ``ops`` are JSON Patch operations on its document; ``document=`` or ``to=`` (a version or tag) name a whole new
+        one. The other ``fields`` are those of a patch, such as ``move`` or ``rename``. With ``dry_run``, only return
+        the plan. With ``expect``, apply only the plan with this digest.
+
+        Raises:
+            PatchRefused: the patch does not fit the run as it stands; ``plan`` has all reasons.
+            StaleBase: it was written against another version.
+            BadPatch, BadGraph: the patch or the new document is not valid.
+        """
+        options = PatchOptions(by=by, reason=reason, expect=expect, dry_run=dry_run, key=key)
+        return await PatchService(self._service).patch(self.id, patch_document(ops, fields), options)
+
+    async def undo_patch(
+        self, *, redo: bool = False, dry_run: bool = False, expect: str = "", by: str = "", reason: str = ""
+    ) -> PatchPlan:
+        """Undo the last patch, or with ``redo`` the last undo. Judged like every patch."""
+        options = PatchOptions(by=by, reason=reason, expect=expect, dry_run=dry_run)
+        return await PatchService(self._service).undo(self.id, options, redo=redo)
+
+    async def versions(self) -> list[RunVersion]:
+        """Return the versions that the run has followed, oldest first."""
+        return await PatchService(self._service).versions(self.id)
+
+    async def delete(self, reason: str, *, by: str = "") -> DeletedTree:
+        """Delete the run and all runs below it, for good. Raises NotOver, RunKept."""
+        return await DeletionService(self._service).delete(RunId(self.id), reason, by=by)
+
+    async def keep(self, reason: str, *, by: str = "") -> LegalHold:
+        """Keep the run and its whole tree from deletion, by anybody, until ``end_keep``."""
+        return await DeletionService(self._service).keep(RunId(self.id), reason, by=by)
+
+    async def end_keep(self, reason: str = "", *, by: str = "") -> LegalHold:
+        """End the hold that ``keep`` put on the tree of the run."""
+        return await DeletionService(self._service).end_keep(RunId(self.id), reason, by=by)
+
+    async def fork(self, *, by: str = "", key: str | None = None, **options: Unpack[ForkOptions]) -> Handle[R]:
+        """Make a new run that shares the past of this one up to a point, and goes on from there.
+
+        The point is ``at=SEQ``, ``before=PLACE``, ``after=PLACE`` (``visit=n``) or ``failure=True``. Without one, the
+        fork begins anew. ``input``, ``set`` (results by place), ``state``, ``given`` and ``to`` (a version) change it,
+        and ``effects`` says what it does with work that the original has performed. Two forks with the same ``key`` are
+        one. ``by`` says who makes it.
+
+        Raises:
+            Refused, NotFound, IdTaken, UsageError, BadValue: nothing was written.
+        """
+        forked = await ForkService(self._service).fork(self.id, ForkOrder(**options), by=by, key=key)
+        return Handle(self._service, RunId(forked.id), self._result)
+
+    async def set(
+        self,
+        place: str,
+        output: Any = None,
+        *,
+        error: str = "",
+        performed: bool = False,
+        force: bool = False,
+        reason: str = "",
+        by: str = "",
+    ) -> None:
+        """End the work at a place by hand, with an output or an error.
+
+        If the work can be undone, that is done only with ``performed``: then somebody did it. In a code run that is
+        paused, held or failed, this also replaces a recorded result; everything that began after it is repeated. While
+        an irreversible step is in flight there, this needs ``force``.
+
+        Raises NotFound, Refused, BadValue.
+        """
+        given = GivenResult(output=output, error=error, performed=performed, force=force, reason=reason, by=by)
+        await set_result(self._service, self.id, place, given)
 
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
         """Iterate over the log, oldest first. With ``follow``, also over new events until the run ends."""
@@ -173,6 +287,12 @@ class Handle(Generic[R]):
         """Explain what the run waits for, since when, and what would help."""
         row = await self._service.row(RunId(self.id))
         return await explain(self._service, row)
+
+
+def patch_document(ops: Sequence[Mapping[str, Any]] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a patch as a document. Fields that are None are left out."""
+    given = {name: value for name, value in fields.items() if value is not None}
+    return given if ops is None else {"ops": list(ops), **given}
 
 
 def request_timed_out(run_id: str, name: str) -> TimedOut:
@@ -235,8 +355,8 @@ class ChildHandle(Handle[R]):
             raise self._failed(self._entry)
         return self._driver.read(self._result, await self._driver.value(self._entry.output), self._entry)
 
-    async def cancel(self, reason: str = "", *, force: bool = False) -> None:
-        """Ask the child to stop, without waiting for its end."""
+    async def cancel(self, reason: str = "", *, force: bool = False, by: str = "") -> None:
+        """Ask the child to stop, without waiting for its end. The run itself is who asks."""
         if force:
             raise UsageError(
                 "A run cannot force its children to stop.", hint=f"To force it, run: weft cancel {self.id} --force"

@@ -30,6 +30,7 @@ from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.orders import unknown_workflow
 from weft.runtime.schedule_form import ScheduleForm, read_form
 from weft.runtime.service import RunService
+from weft.runtime.version_refs import check_workflow_name
 from weft.steps.catalogued import names_of, why_planned
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
@@ -136,7 +137,7 @@ class Registrations:
         gives: str | Sequence[str] = (),
     ) -> Workflow[Any, Any]:
         """Register an async function as a workflow. Raises NotAsync, NameTaken."""
-        full = check_name(self._prefix + (name or _function_name(fn)))
+        full = check_workflow_name(self._prefix + (name or _function_name(fn)))
         if not inspect.iscoroutinefunction(fn):
             raise NotAsync(
                 f"Workflow {full} must be `async def`: its waits are awaited.",
@@ -167,14 +168,15 @@ class Registrations:
         self, source: str | Path | Mapping[str, Any] | Graph, gives: str | Sequence[str], beside: str
     ) -> Graph:
         """Register a graph. A file is looked for here and next to ``beside``. Raises BadGraph, NameTaken."""
-        graph = Graph.of(source, self._document_context(), beside=beside)
-        graph.register(self, self._document_context(), (gives,) if isinstance(gives, str) else tuple(gives))
-        check_name(graph.name)
+        graph = Graph.of(source, self.document_context(), beside=beside)
+        graph.register(self, self.document_context(), (gives,) if isinstance(gives, str) else tuple(gives))
+        check_workflow_name(graph.name)
         self._plan_with(graph)
         self._keep_graph(graph)
         return graph
 
-    def _document_context(self) -> DocumentContext:
+    def document_context(self) -> DocumentContext:
+        """Return what graph documents may use: registered node types, and the blobs of the store."""
         from weft.graphs.load import DocumentContext  # noqa: PLC0415 - slow to import, and only needed for graphs
 
         types = {name: found.schema() for name, found in node_types().items()}
@@ -287,7 +289,7 @@ class Registrations:
 
     def add_goal(self, name: str, goals: Sequence[str | Step[..., Any] | Runnable[Any]]) -> Goal:
         """Register a goal under a name. Its plan is made when it is started. Raises NameTaken, BadPlan."""
-        goal = Goal(self, check_name(self._prefix + name), goal_names(goals))
+        goal = Goal(self, check_workflow_name(self._prefix + name), goal_names(goals))
         if not goal.goals:
             raise BadPlan(f"The goal {name} names no step.", code="goal.no_goal")
         self._keep_goal(goal)

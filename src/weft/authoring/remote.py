@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any, TypeVar, Unpack
 from urllib.parse import quote
 
 import aiohttp
@@ -20,12 +20,13 @@ import msgspec
 
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
-from weft.authoring.handles import Event, Handle, request_timed_out
+from weft.authoring.handles import Event, Handle, patch_document, request_timed_out
 from weft.authoring.policies import Duration
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.goal.definitions import StepDef
+from weft.core.run.patch_plan import PatchPlan
 from weft.errors import (
     BadGraph,
     BadPlan,
@@ -35,6 +36,7 @@ from weft.errors import (
     LimitExceeded,
     NotAllowed,
     NotFound,
+    PatchRefused,
     Refused,
     StoreError,
     TimedOut,
@@ -42,13 +44,21 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
+from weft.observe.diff import Diff
 from weft.observe.explanation import Explanation
 from weft.ports.store import RunQuery
 from weft.runtime.clock import TimeIds
+from weft.runtime.deletion import DeletedTree, LegalHold
+from weft.runtime.fork_order import ForkOptions, ForkOrder, check_order
+from weft.runtime.forks import Forked
 from weft.runtime.orders import StartOrder, attributes_as_json, check_run_id, unchecked_input
+from weft.runtime.patches import RunVersion
 from weft.runtime.runs import Ending
 from weft.server import views
+from weft.server.endpoints.by_hand import SetByHand
+from weft.server.endpoints.deletion import NewHold, Reasoned
 from weft.server.endpoints.goals import StepViews
+from weft.server.endpoints.patches import RunVersions
 from weft.server.problems import ProblemDetails
 from weft.server.router import API
 from weft.steps.codec import Codec
@@ -72,6 +82,8 @@ _BY_FAMILY: dict[str, type[WeftError]] = {
     "graph": BadGraph,
     "goal": BadPlan,
     "schedule": BadSchedule,
+    "bulk": UsageError,
+    "patch": PatchRefused,
     "run": Refused,
     "task": Refused,
     "ask": Refused,
@@ -82,6 +94,7 @@ _BY_FAMILY: dict[str, type[WeftError]] = {
 _BY_CODE: dict[str, type[WeftError]] = {
     "ask.not_yours": NotAllowed,
     "ask.ambiguous": NotAllowed,
+    "bulk.too_many": LimitExceeded,
     "goal.no_goal": UsageError,
     "schedule.overlap": Refused,
     "schedule.declared": Refused,
@@ -142,8 +155,8 @@ class Remote:
         started = await self.post("runs", body, views.StartedView, pauses=pauses)
         return self.get(started.id)
 
-    def get(self, id: str) -> Handle[Any]:
-        return RemoteHandle(self, id, Codec.of(Any))
+    def get(self, id: str, result: Codec[Any] | None = None) -> Handle[Any]:
+        return RemoteHandle(self, id, result or Codec.of(Any))
 
     async def list(self, query: RunQuery) -> AsyncIterator[Handle[Any]]:
         """List runs, newest first."""
@@ -183,6 +196,11 @@ class Remote:
         group.registered.learn_steps(steps)
         return group.plan(*goals, given=names)
 
+    async def diff(self, a: str, b: str, *, at_a: int | None = None, at_b: int | None = None) -> Diff:
+        """Compare two runs."""
+        query = [(name, str(at)) for name, at in (("at_a", at_a), ("at_b", at_b)) if at is not None]
+        return await self.get_view(f"runs/{quote(a, safe='')}/diff/{quote(b, safe='')}", Diff, query)
+
     # --- requests -------------------------------------------------------------------------------------------------
 
     async def get_view(self, path: str, of: type[T], query: Iterable[tuple[str, str]] = (), *, wait: float = 0.0) -> T:
@@ -203,6 +221,15 @@ class Remote:
         headers = {"content-type": "application/json", "idempotency-key": key or self.ids.new()}
         data = msgspec.json.encode(body)
         return _read(await self._answer(method, path, pauses=pauses, data=data, headers=headers), of)
+
+    async def get_bytes(self, path: str, query: Iterable[tuple[str, str]] = ()) -> bytes:
+        """Return a file."""
+        return await self._answer("GET", path, params=list(query))
+
+    async def post_bytes(self, path: str, data: bytes, media: str, of: type[T]) -> T:
+        """Send a file. Repeating the request changes nothing more."""
+        headers = {"content-type": media, "idempotency-key": self.ids.new()}
+        return _read(await self._answer("POST", path, data=data, headers=headers), of)
 
     async def follow(self, path: str, after: int) -> AsyncIterator[tuple[str, bytes]]:
         """Yield the events of a live stream, as kind and data, until the connection ends."""
@@ -314,17 +341,86 @@ class RemoteHandle(Handle[R]):
         place = quote(f"{self.id}:{ask}", safe="")
         await self._remote.post(f"approvals/{place}/decision", decision, msgspec.Raw, key=key)
 
-    async def cancel(self, reason: str = "", *, force: bool = False) -> None:
-        await self._post("cancel", views.Cancel(reason=reason, force=force))
+    async def cancel(self, reason: str = "", *, force: bool = False, by: str = "") -> None:
+        """Ask the run to stop. An API key says who asks, and ``by`` is ignored; so for the verbs below."""
+        await self._post("cancel", views.Cancel(reason=reason, force=force, by=by))
 
-    async def pause(self) -> None:
-        await self._post("pause", views.Nothing())
+    async def pause(self, reason: str = "", *, by: str = "") -> None:
+        await self._post("pause", views.Remark(reason=reason, by=by))
 
-    async def resume(self) -> None:
-        await self._post("resume", views.Nothing())
+    async def resume(self, reason: str = "", *, by: str = "") -> None:
+        await self._post("resume", views.Remark(reason=reason, by=by))
 
-    async def retry(self, *, start: str = "") -> None:
-        await self._post("retry", views.RetryFrom(place=start))
+    async def set(
+        self,
+        place: str,
+        output: Any = None,
+        *,
+        error: str = "",
+        performed: bool = False,
+        force: bool = False,
+        reason: str = "",
+        by: str = "",
+    ) -> None:
+        body = SetByHand(
+            place=place, output=output, error=error, performed=performed, force=force, reason=reason, by=by
+        )
+        await self._post("set", body)
+
+    async def retry(
+        self,
+        reason: str = "",
+        *,
+        start: str = "",
+        approved: Sequence[str] = (),
+        force: bool = False,
+        by: str = "",
+    ) -> None:
+        body = views.RetryFrom(place=start, approved=list(approved), force=force, reason=reason, by=by)
+        await self._post("retry", body)
+
+    async def patch(
+        self,
+        ops: Sequence[Mapping[str, Any]] | None = None,
+        *,
+        dry_run: bool = False,
+        expect: str = "",
+        by: str = "",
+        reason: str = "",
+        key: str | None = None,
+        **fields: Any,
+    ) -> PatchPlan:
+        """Let the run follow another definition. With an API key, the key says who asks, and ``by`` is ignored."""
+        options = {"dry_run": dry_run, "expect": expect, "by": by, "reason": reason}
+        body = {"patch": patch_document(ops, fields), **options}
+        return await self._remote.post(f"{self._path}/patch", body, PatchPlan, key=key)
+
+    async def undo_patch(
+        self, *, redo: bool = False, dry_run: bool = False, expect: str = "", by: str = "", reason: str = ""
+    ) -> PatchPlan:
+        body = {"redo": redo, "dry_run": dry_run, "expect": expect, "by": by, "reason": reason}
+        return await self._remote.post(f"{self._path}/patch/undo", body, PatchPlan)
+
+    async def versions(self) -> list[RunVersion]:
+        return (await self._remote.get_view(f"{self._path}/versions", RunVersions)).versions
+
+    async def delete(self, reason: str, *, by: str = "") -> DeletedTree:
+        """Delete the run and all runs below it. With an API key, the key says who did it, and ``by`` is ignored."""
+        body = Reasoned(reason=reason, by=by)
+        return await self._remote.post(self._path, body, DeletedTree, method="DELETE")
+
+    async def keep(self, reason: str, *, by: str = "") -> LegalHold:
+        return await self._remote.post(f"{self._path}/keep", NewHold(reason=reason, by=by), LegalHold)
+
+    async def end_keep(self, reason: str = "", *, by: str = "") -> LegalHold:
+        return await self._remote.post(f"{self._path}/keep", NewHold(reason=reason, by=by, end=True), LegalHold)
+
+    async def fork(self, *, by: str = "", key: str | None = None, **options: Unpack[ForkOptions]) -> Handle[R]:
+        order = ForkOrder(**options)
+        check_order(order)
+        body = {name: value for name in order.__struct_fields__ if (value := getattr(order, name)) not in ("", None)}
+        forked = await self._remote.post(f"{self._path}/fork", {**body, "by": by}, Forked, key=key)
+        return RemoteHandle(self._remote, forked.id, self._result)
 
     async def _post(self, verb: str, body: Any, key: str | None = None) -> None:
         await self._remote.post(f"{self._path}/{verb}", body, msgspec.Raw, key=key)
@@ -391,6 +487,8 @@ def _error(status: int, raw: bytes, url: str) -> WeftError:
         hint = "Check the URL. It includes the path at which the API is mounted."
         return Unavailable(message, hint=hint) if status >= 500 else UsageError(message, hint=hint)
     context: dict[str, Any] = {"findings": problem.findings} if problem.findings else {}
+    if problem.plan is not None:
+        context["plan"] = msgspec.convert(problem.plan, PatchPlan)
     return _class_of(problem.code, status)(problem.detail, hint=problem.hint, code=problem.code, **context)
 
 

@@ -28,6 +28,7 @@ from weft.steps.signature import NOTHING, Signature
 log = logging.getLogger("weft")
 
 _NOTHING_DIGEST = values.digest(NOTHING)
+_NOTHING_INPUT = msgspec.Raw(NOTHING)
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -163,7 +164,7 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
                 step.name,
                 n,
                 step.body.name,
-                driver.outside.keep(given),
+                _NOTHING_INPUT if given is NOTHING else driver.outside.keep(given),
                 digest,
                 step.policy,
                 step.undo_plan,
@@ -176,9 +177,11 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
             driver.abandon(entry)
             raise
     if entry.failure is None:
-        raw = values.inline_json(bytes(entry.output))
+        raw = bytes(entry.output)
+        if raw.startswith(values.MARKED):
+            raw = await driver.value(entry.output)
         try:
-            result: R = step.signature.result.read(await driver.value(entry.output) if raw is None else raw)
+            result: R = step.signature.result.read(raw)
         except Misfit as misfit:
             driver.refuse_type(entry, misfit)
             raise

@@ -11,9 +11,31 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from weft.cli.options import AppFile, Arguments, Id, Input, Json, Processes, Run, Url
+from weft.cli.bundle_commands import export, import_, replay
+from weft.cli.check_command import check
+from weft.cli.diff_command import diff
+from weft.cli.fork_command import fork
+from weft.cli.options import (
+    AppFile,
+    Arguments,
+    Id,
+    Input,
+    Json,
+    OfWorkflow,
+    Processes,
+    Run,
+    Since,
+    Url,
+    Where,
+    WithStatus,
+)
 from weft.cli.parser import LOOKING, OTHER, RUNNING, STEERING, CommandGroup, TextCommand
+from weft.cli.patch_command import patch
+from weft.cli.retention_command import delete, gc, keep
 from weft.cli.schedule_command import schedule
+from weft.cli.set_command import set_result
+from weft.cli.steer_commands import cancel, pause, resume, retry
+from weft.cli.workflows_command import workflows
 
 F = TypeVar("F", bound=Callable[..., None])
 
@@ -169,13 +191,13 @@ def worker(
 @declare(LOOKING, "list")
 def list_(
     *,
-    workflow: Annotated[str | None, typer.Option(metavar="NAME", help="Only runs of this workflow.")] = None,
-    status: Annotated[str | None, typer.Option(metavar="STATUS", help="Only runs that are running, failed, …")] = None,
-    since: Annotated[str | None, typer.Option(metavar="TIME", help="Only runs started since: 2h, 2026-01-31.")] = None,
-    where: Annotated[
-        list[str] | None, typer.Option(metavar="KEY=VALUE", help="Only runs with this attribute; may be repeated.")
-    ] = None,
+    workflow: OfWorkflow = None,
+    status: WithStatus = None,
+    since: Since = None,
+    where: Where = None,
     all: Annotated[bool, typer.Option("--all", help="Also Weft's own runs, such as those of schedules.")] = False,
+    forks: Annotated[str | None, typer.Option(metavar="RUN", help="Only forks of this run.")] = None,
+    imported: Annotated[bool, typer.Option("--imported", help="Only imported runs, by the status they had.")] = False,
     limit: Annotated[str, typer.Option(metavar="N", help="How many at once.")] = "20",
     cursor: Annotated[str | None, typer.Option(metavar="CURSOR", help="Continue after the previous page.")] = None,
     url: Url = None,
@@ -185,7 +207,7 @@ def list_(
     """Find runs, newest first."""
     from weft.cli.run_list import RunFilter, print_runs
 
-    wanted = RunFilter(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor, all)
+    wanted = RunFilter(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor, all, forks, imported)
     _wait(print_runs(wanted, url=url, app=app, json=json))
 
 
@@ -196,6 +218,7 @@ def show(
     tree: Annotated[bool, typer.Option("--tree", help="List what it recorded, and child runs too.")] = False,
     svg: Annotated[bool, typer.Option("--svg", help="Print the picture of a graph or goal run as SVG.")] = False,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart.")] = False,
+    versions: Annotated[bool, typer.Option("--versions", help="List its patches instead.")] = False,
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
@@ -203,6 +226,11 @@ def show(
     """Show one run: its status and what it has recorded, drawn."""
     from weft.cli.show import print_picture, print_run
 
+    if versions:
+        from weft.cli.patches import print_versions
+
+        _wait(print_versions(run, url=url, app=app, json=json))
+        return
     if svg or mermaid:
         _wait(print_picture(run, kind="svg" if svg else "mermaid", url=url, app=app))
         return
@@ -311,24 +339,6 @@ def steps(
 
 
 @declare(LOOKING)
-def workflows(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Only versions of this one.")] = None,
-    *,
-    tag: Annotated[str | None, typer.Option(metavar="TAG=VERSION", help="Point a tag at a version of NAME.")] = None,
-    url: Url = None,
-    app: AppFile = None,
-    json: Json = False,
-) -> None:
-    """List graphs that were hosted, with their versions and tags."""
-    from weft.cli.stored_workflows import print_stored_workflows, tag_workflow
-
-    if tag is not None:
-        _wait(tag_workflow(name, tag, url=url, app=app))
-        return
-    _wait(print_stored_workflows(name, url=url, app=app, json=json))
-
-
-@declare(LOOKING)
 def status(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     """Show where the store is, its size, and how many runs it has."""
     from weft.cli.run_list import print_status
@@ -391,51 +401,6 @@ def decide(
 
 
 @declare(STEERING)
-def cancel(
-    run: Run,
-    *,
-    reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it is recorded.")] = "",
-    force: Annotated[bool, typer.Option("--force", help="End it without waiting for its code.")] = False,
-    url: Url = None,
-    app: AppFile = None,
-) -> None:
-    """Stop a run; what it did is undone, newest first."""
-    from weft.cli.run_control import cancel_run
-
-    _wait(cancel_run(run, reason=reason, force=force, url=url, app=app))
-
-
-@declare(STEERING)
-def pause(run: Run, *, url: Url = None, app: AppFile = None) -> None:
-    """Start no new work in a run until it is resumed."""
-    from weft.cli.run_control import pause_run
-
-    _wait(pause_run(run, url=url, app=app))
-
-
-@declare(STEERING)
-def resume(run: Run, *, url: Url = None, app: AppFile = None) -> None:
-    """Continue a paused run, or one that was held for a person."""
-    from weft.cli.run_control import resume_run
-
-    _wait(resume_run(run, url=url, app=app))
-
-
-@declare(STEERING)
-def retry(
-    run: Run,
-    *,
-    place: Annotated[str, typer.Option("--from", metavar="PLACE", help="Repeat everything from this place on.")] = "",
-    url: Url = None,
-    app: AppFile = None,
-) -> None:
-    """Retry a failed run; what it has recorded is not repeated."""
-    from weft.cli.run_control import retry_run
-
-    _wait(retry_run(run, place=place, url=url, app=app))
-
-
-@declare(STEERING)
 def dlq(
     action: Annotated[str, typer.Argument(metavar="list|requeue|discard")] = "list",
     letter: Annotated[str | None, typer.Argument(metavar="[ID]", help="RUN:TOKEN, as the list has it.")] = None,
@@ -485,25 +450,23 @@ def queue(
     _wait(limit_queue(name, change, url=url, app=app))
 
 
+declare(LOOKING)(workflows)
+declare(STEERING)(patch)
+declare(LOOKING)(diff)
+declare(STEERING)(fork)
+declare(OTHER)(export)
+declare(OTHER, "import")(import_)
+declare(OTHER)(replay)
+declare(STEERING, name="set")(set_result)
 declare(STEERING)(schedule)
+for _verb in (cancel, pause, resume, retry, delete, keep, gc):
+    declare(STEERING)(_verb)
 
 
 # --- more ---------------------------------------------------------------------------------------------------------
 
 
-@declare(OTHER)
-def check(
-    files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Graph documents, or the app.py that has them.")
-    ],
-    *,
-    json: Json = False,
-) -> None:
-    """Check graphs for problems of their runs: deadlocks, joins that never fill, loops without exit."""
-    from weft.cli.check import check_documents
-
-    if check_documents(files, json=json):
-        raise typer.Exit(1)
+declare(OTHER)(check)
 
 
 @declare(OTHER)

@@ -31,6 +31,7 @@ STYLES = {
     "cancelled": "yellow",
     "cancelling": "yellow",
     "rolling_back": "yellow",
+    "imported": "dim",
 }
 
 

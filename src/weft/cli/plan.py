@@ -21,7 +21,7 @@ from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.memo_lookup import find_reusable
-from weft.runtime.programs import graph_definition, store_definition
+from weft.runtime.programs import StoredGraph, graph_definition, store_definition
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
 
@@ -153,6 +153,6 @@ async def _freeze(plan: Plan, name: str, known: KnownSteps) -> None:
             f"{known.address} is not durable, so no graph can be stored in it.", hint="Name a store: --url"
         )
     loaded = plan.freeze(name).load()
-    definition = graph_definition(loaded.graph, loaded.source, now=known.service.clock.now_ms())
+    definition = graph_definition(StoredGraph(loaded.source, loaded.graph), now=known.service.clock.now_ms())
     await store_definition(known.service.store.definitions, definition)
     say(f"{name} is stored as a graph, version {definition.version}: {pluralize(len(loaded.graph.nodes), 'node')}")

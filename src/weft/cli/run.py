@@ -30,11 +30,12 @@ from weft.core.ids import RunId
 from weft.core.run.questions import STARTED_BY
 from weft.errors import UnknownWorkflow, UsageError
 from weft.observe.goal_views import goal_outputs
-from weft.observe.stored_workflows import stored_workflows
-from weft.runtime.orders import StartOrder
+from weft.runtime.catalogue_log import CATALOGUE
+from weft.runtime.orders import StartOrder, stored_workflow
 from weft.runtime.programs import read_graph
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import Read, reader_for_schema, reader_for_signature, reader_for_type
+from weft.runtime.version_refs import is_version_ref, parse_version_ref
 
 
 class RunRequest(msgspec.Struct, frozen=True):
@@ -69,11 +70,16 @@ def run_here(request: RunRequest, *, url: str | None, json: bool) -> None:
     loaded = load_app(file, "weft run")
     if url is not None:
         loaded.app.url = url
-    runnable = workflow_of(loaded, workflow)
-    arguments = read_arguments(words, request.source, _argument_reader(runnable, loaded.app))
     loaded.app.notices = LiveNotices
-    result = loaded.app.run(runnable, arguments, id=request.id)
-    raw = runnable.result.encode(result, what=f"{workflow} returned")
+    if is_version_ref(workflow):
+        reader = asyncio.run(_version_reader(loaded.app, workflow))
+        result = loaded.app.run(workflow, read_arguments(words, request.source, reader), id=request.id)
+        raw = values.encode(result, what=f"{workflow} returned")
+    else:
+        runnable = workflow_of(loaded, workflow)
+        arguments = read_arguments(words, request.source, _argument_reader(runnable, loaded.app))
+        result = loaded.app.run(runnable, arguments, id=request.id)
+        raw = runnable.result.encode(result, what=f"{workflow} returned")
     if isinstance(result, Facts):
         gives = {goal for goal in result.returned if (step := loaded.app.registered.planned_step(goal)) and step.gives}
         raw = values.encode(goal_outputs(result.result, result.returned, gives), what=f"{workflow} gave")
@@ -87,7 +93,8 @@ async def start_run(
     workflow: str, *, words: Sequence[str], source: str | None, id: str | None, url: str | None, app: str | None
 ) -> None:
     """Add a new run to the store. With an app, its arguments are checked here, and otherwise by its host."""
-    target = app or project_settings().get("app")
+    # The host of a version that is not the app's own reads what was typed.
+    target = (app or project_settings().get("app")) if not is_version_ref(workflow) else None
     loaded = load_app(target, "weft start") if target else None
     read = _argument_reader(loaded.workflow(workflow), loaded.app) if loaded is not None else keep_text
     arguments = read_arguments(words, source, read)
@@ -143,12 +150,27 @@ def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:
         return loaded.app.graph(stored)
 
 
+async def _version_reader(app: App, name: str) -> Read:
+    """Return the function that turns the text of an argument into the type that a version declares."""
+    if app.url.startswith("memory:") or not store_exists(app.url):
+        return keep_text
+    async with open_service(app.url) as service:
+        ref = parse_version_ref(name)
+        version = ref.version or await service.tags.version(ref)
+        stored = await stored_workflow(service.store.definitions, ref.workflow, version)
+    if stored is not None:
+        return reader_for_schema(read_graph(stored).graph.input)
+    known = app.registered.known(ref.workflow, version)
+    return _argument_reader(known, app) if known is not None else keep_text
+
+
 async def _stored_graph(url: str, name: str) -> dict[str, Any] | None:
     if url.startswith("memory:") or not store_exists(url):
         return None
     async with open_service(url) as service:
-        versions = await stored_workflows(service.store.definitions, name)
-    return dict(read_graph(versions[-1]).source) if versions else None
+        versions = await service.store.definitions.versions(name) if name != CATALOGUE else ()
+    hosted = [one for one in versions if one.origin == "hosted"]
+    return dict(read_graph(hosted[-1]).source) if hosted else None
 
 
 def _argument_reader(runnable: Runnable[Any], app: App) -> Read:

@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import sys
 import time
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from weft.authoring.handles import Handle
+from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.store_access import open_run
 from weft.core.ids import RunId
@@ -43,7 +45,7 @@ async def send_message(run: str, name: str, body: str, *, key: str | None, url: 
 async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app: str | None) -> None:
     """Ask a run to stop or, with ``force``, end it without running its code."""
     async with open_run(run, url, app) as (service, row):
-        await run_handle(service, row).cancel(reason, force=force)
+        await run_handle(service, row).cancel(reason, force=force, by=login())
         action = "ended without running its code" if force else "asked to stop"
         await report(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
         now = await service.row(row.id)
@@ -56,24 +58,36 @@ async def cancel_run(run: str, *, reason: str, force: bool, url: str | None, app
                 say(hint)
 
 
-async def pause_run(run: str, *, url: str | None, app: str | None) -> None:
+async def pause_run(run: str, *, reason: str, url: str | None, app: str | None) -> None:
     """Start no new work in a run until it is resumed."""
     async with open_run(run, url, app) as (service, row):
-        await run_handle(service, row).pause()
+        await run_handle(service, row).pause(reason, by=login())
         await report(service, row, f"{row.id} is paused: weft resume {row.id}", f"{row.id} will be paused")
 
 
-async def resume_run(run: str, *, url: str | None, app: str | None) -> None:
+async def resume_run(run: str, *, reason: str, url: str | None, app: str | None) -> None:
     """Continue a paused or held run."""
     async with open_run(run, url, app) as (service, row):
-        await run_handle(service, row).resume()
+        await run_handle(service, row).resume(reason, by=login())
         await report(service, row, f"{row.id} continues", f"{row.id} will continue")
 
 
-async def retry_run(run: str, *, place: str, url: str | None, app: str | None) -> None:
-    """Retry a failed run. With ``place``, everything from that location on is repeated."""
+class TypedRetry(NamedTuple):
+    """The options of ``weft retry``."""
+
+    place: str
+    approved: Sequence[str]
+    force: bool
+    reason: str
+
+
+async def retry_run(run: str, given: TypedRetry, *, url: str | None, app: str | None) -> None:
+    """Retry a failed run. With a place, everything from that location on is repeated."""
     async with open_run(run, url, app) as (service, row):
-        await run_handle(service, row).retry(start=place)
+        place = given.place
+        await run_handle(service, row).retry(
+            given.reason, start=place, approved=given.approved, force=given.force, by=login()
+        )
         action = f"retried{f' from {place}' if place else ''}"
         await report(service, row, f"{row.id} is {action}", f"{row.id} will be {action}")
 

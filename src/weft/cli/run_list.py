@@ -8,20 +8,29 @@ from datetime import datetime
 import msgspec
 
 from weft.cli.arguments import pairs
-from weft.cli.output import age, console, print_json, print_table, run_document, status_text
+from weft.cli.output import SafeText, age, console, print_json, print_table, run_document, status_text
 from weft.cli.store_access import file_of, open_service, store_exists, store_label, url_of
 from weft.core.durations import duration_ms
-from weft.core.ids import Millis
+from weft.core.ids import Millis, RunId
 from weft.errors import BadDuration, UsageError
 from weft.observe.activity import ListedActivity, listed_activity
 from weft.observe.run_hosts import live_hosts
 from weft.observe.sentences import missing_sentence, wait_sentence
-from weft.ports.store import OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
+from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
+from weft.runtime.bulk_plan import BulkFilter
+from weft.runtime.bundles.importer import STATUS as IMPORTED_STATUS
 from weft.runtime.clock import SystemClock
+from weft.runtime.retention import DAY_MS, growth_sentence
+from weft.runtime.retention_policy import project_policy
+from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.typed_words import parse_word
 from weft.stores import shown_url
 
 STATUSES = (*OPEN_STATUSES, *OVER_STATUSES)
+FIELDS = ("workflow", "status", "since", "prefix", "parent")
+"""What ``--where`` understands besides attributes."""
+ATTRIBUTE = "attribute."
+"""Begins the name of an attribute that is called like one of these fields."""
 PAGE_MAX = 1_000
 PROGRESS_MAX = 2
 WAITS_MAX = 2
@@ -38,25 +47,47 @@ class RunFilter(msgspec.Struct, frozen=True):
     limit: int
     cursor: str | None
     internal: bool = False
+    forks: str | None = None
+    imported: bool = False
+
+    def found(self, now: int) -> BulkFilter:
+        """Return the filter, with the fields that ``--where`` names. Raises UsageError."""
+        attributes = pairs(self.where)
+        fields = {name: text for name in FIELDS if (text := attributes.pop(name, None)) is not None}
+        for name in ("workflow", "status", "since"):
+            given = getattr(self, name)
+            if given is not None and name in fields:
+                raise UsageError(f"{name} is given twice.", hint=f"Leave out --where {name}=… or --{name}.")
+            if given is not None:
+                fields[name] = given
+        status, since = fields.get("status"), fields.pop("since", None)
+        if status is not None and status not in STATUSES:
+            raise UsageError(f"{status!r} is not a status.", hint=f"One of: {', '.join(STATUSES)}.")
+        where = {key.removeprefix(ATTRIBUTE): parse_word(text) for key, text in attributes.items()}
+        return BulkFilter(since=_moment(since, now) if since is not None else None, where=where, **fields)
 
     def query(self, now: int) -> RunQuery:
-        """Return the query for the store. Raises UsageError."""
-        if self.status is not None and self.status not in STATUSES:
-            raise UsageError(f"{self.status!r} is not a status.", hint=f"One of: {', '.join(STATUSES)}.")
+        """Return the query for the store, without the parent. Raises UsageError."""
         if self.limit > PAGE_MAX:
             raise UsageError(f"--limit is at most {PAGE_MAX:,}.", hint="Use --cursor for the next page.")
+        found = self.found(now)
+        where = dict(found.where)
+        if self.imported and found.status not in (None, IMPORTED):
+            where[IMPORTED_STATUS] = found.status
         return RunQuery(
-            workflow=self.workflow,
-            status=self.status,
-            since=_moment(self.since, now) if self.since is not None else None,
-            where={key: parse_word(text) for key, text in pairs(self.where).items()},
+            workflow=found.workflow,
+            status=IMPORTED if self.imported else found.status,
+            since=found.since,
+            id_prefix=found.prefix,
+            where=where,
             internal=self.internal,
             limit=self.limit,
             after=self.cursor,
         )
 
     def filtered(self) -> bool:
-        return bool(self.workflow or self.status or self.since or self.where or self.cursor)
+        options = (self.workflow, self.status, self.since, self.where, self.cursor, self.forks, self.imported)
+        return any(map(bool, options))
 
 
 def _moment(since: str, now: int) -> Millis:
@@ -83,6 +114,12 @@ async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, jso
     is_new = not store_exists(address)
     if not is_new:
         async with open_service(address) as service:
+            parent = wanted.found(now).parent
+            if parent is not None:
+                query = msgspec.structs.replace(query, parent=(await service.row(RunId(parent))).uid)
+            if wanted.forks is not None:
+                original = await service.by_prefix(wanted.forks)
+                query = msgspec.structs.replace(query, where={**query.where, FORKED_FROM: original.uid})
             page = await service.search(query)
             live = await live_hosts(service)
             rows = [(row, await listed_activity(service, row, live)) for row in page.rows]
@@ -154,12 +191,17 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
     address = url_of(url, app)
     there = store_exists(address)
     counts: dict[str, int] = {}
+    growth, is_set = "", project_policy().is_set
     if there:
         async with open_service(address) as service:
             counts = dict(await service.store.directory.counts())
+            if not is_set:
+                since = Millis(service.clock.now_ms() - DAY_MS)
+                growth = growth_sentence(await service.store.retention.size(since=since))
     sizes = _sizes(address) if there else {}
     if json:
-        print_json({"store": shown_url(address), "exists": there, "files": sizes, "runs": _ordered(counts)})
+        found = {"store": shown_url(address), "exists": there, "files": sizes, "runs": _ordered(counts)}
+        print_json({**found, "retention": is_set})
         return
     out = console()
     out.print(f"store   {store_label(address)}{'' if there else ' (does not exist yet)'}")
@@ -169,6 +211,8 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
     out.print(f"runs    {total:,}{f', {_opened(counts):,} open' if total else ''}")
     for status, count in _ordered(counts).items():
         out.print("        ", status_text(status), f" {count:,}", sep="")
+    if growth and total:
+        out.print(SafeText(f"grows   {growth}"))
 
 
 def _ordered(counts: dict[str, int]) -> dict[str, int]:

@@ -36,6 +36,7 @@ from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.observe.activity import Activity, activity_of, note_idle
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
+from weft.observe.fork_line import read_fork_line
 from weft.observe.history import History, Operation
 from weft.observe.pictures import (
     render_mermaid,
@@ -101,10 +102,15 @@ async def print_header(out: Console, service: RunService, row: RunRow, history: 
     parent = await service.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
     if parent is not None:
         facts.append(f"child of {parent.id}")
+    line = await read_fork_line(service, row)
+    if line.original is not None:
+        facts.append(f"fork of {line.original} at {line.seq}")
     out.print(SafeText(f"{', '.join(facts)}. Store: {store_label(service.store.url)}.", style="dim"))
     given = await _given(service, row, history)
     if given not in (b"null", b"{}"):
         out.print(SafeText(f"input   {value(given, chars_max=200)}"))
+    if line.forks:
+        out.print(SafeText(f"forks   {', '.join(line.forks)}", style="dim"))
     for name, part in sorted(row.attributes.items()):
         if name.startswith("weft."):
             continue

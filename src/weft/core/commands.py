@@ -45,6 +45,8 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     """The W3C traceparent of the caller."""
     schedule: str = ""
     """The uid of the schedule that starts the run."""
+    tag: str = ""
+    """The tag by which the caller named the version."""
     refused: str = ""
     """Why the start is refused. The run is created anyway and fails, so that its parent learns of it."""
     refused_as: str = "run.id_taken"
@@ -122,20 +124,66 @@ class CancelRun(Command, frozen=True, tag="cancel_run"):
 
     reason: str = ""
     force: bool = False
+    by: str = ""
 
 
 class PauseRun(Command, frozen=True, tag="pause_run"):
     reason: str = ""
+    by: str = ""
 
 
 class ResumeRun(Command, frozen=True, tag="resume_run"):
-    pass
+    reason: str = ""
+    by: str = ""
 
 
 class RetryRun(Command, frozen=True, tag="retry_run"):
     """Retry a failed run. If ``start`` names a location, everything from there on is performed again."""
 
     start: str = ""
+    approved: list[str] = []
+    """Places whose irreversible work may be performed again without asking."""
+    force: bool = False
+    """Whether to go on although an irreversible task is in flight there. Its outcome is recorded as unknown."""
+    reason: str = ""
+    by: str = ""
+
+
+class SetResult(Command, frozen=True, kw_only=True, tag="set_result"):
+    """End the work at a place by hand: with ``output``, or with ``error``.
+
+    In a code run that is paused, held or failed, this also replaces a recorded result.
+    """
+
+    place: str
+    output: Raw = ABSENT
+    error: str = ""
+    performed: bool = False
+    """Whether somebody did the work, so that it is undone if the run fails."""
+    force: bool = False
+    """Whether to go on although an irreversible task is in flight there. Its outcome is recorded as unknown."""
+    reason: str = ""
+    by: str = ""
+
+
+class PatchRun(Command, frozen=True, kw_only=True, tag="patch_run"):
+    """Let a run follow another definition from where it stands.
+
+    ``patch`` is the patch as the user wrote it. The runtime has prepared it: ``version`` is the stored version that the
+    patch leads to from ``base``, and ``prepared`` has what else the style of the run needs. If the run no longer
+    follows ``base``, the patch is refused. ``expect`` is the digest of the only plan that may be applied.
+    """
+
+    patch: Raw
+    base: str = ""
+    version: str = ""
+    prepared: Raw = ABSENT
+    undoes: int = 0
+    """The rev that this patch undoes."""
+    expect: str = ""
+    by: str = ""
+    reason: str = ""
+    approved_by: list[str] = []
 
 
 class RequeueLetter(Command, frozen=True, tag="requeue_letter"):
@@ -310,6 +358,31 @@ class RecallWork(Command, frozen=True, kw_only=True, tag="recall_work"):
     at: int = 0
 
 
+# --- forks ---------------------------------------------------------------------------------------------------------
+
+
+class EditRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Change a fork before it goes on. Values have the form of the log.
+
+    ``input`` is the whole input, if it changes; in a goal run it has the ``given`` facts too. ``ahead`` is a place that
+    the run is known to come to next.
+    """
+
+    input: Raw = ABSENT
+    results: dict[str, Raw] = {}
+    state: dict[str, Raw] = {}
+    given: dict[str, Raw] = {}
+    version: str = ""
+    ahead: str = ""
+    by: str = ""
+
+
+class DropEntries(msgspec.Struct, frozen=True):
+    """Drop the entry ``first`` of a fork's common past, and all that began after it."""
+
+    first: EntryId
+
+
 # --- schedules ---------------------------------------------------------------------------------------------------
 
 
@@ -368,6 +441,8 @@ Mailed = (
     | PauseRun
     | ResumeRun
     | RetryRun
+    | SetResult
+    | PatchRun
     | RequeueLetter
     | DiscardLetter
     | StartGoal
@@ -398,6 +473,8 @@ Asked = (
     | FailRun
     | EndCancelled
     | HoldRun
+    | EditRun
+    | DropEntries
 )
 AnyCommand = Mailed | Asked
 

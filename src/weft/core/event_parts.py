@@ -54,6 +54,35 @@ class UndoPlan(msgspec.Struct, frozen=True, omit_defaults=True):
     """The defaults of the undone step's parameters. They replace the arguments that the call left out."""
 
 
+class Repetition(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Work that was dispatched before and is dispatched again, by its effect contract.
+
+    Its key is that of ``place``, with ``~n`` if ``n`` is set.
+    """
+
+    place: str
+    n: int = 0
+    confirm: str = ""
+    """Why a person must approve it first. Until then it is not dispatched."""
+    approved: str = ""
+    """The place, named in a retry, that approved it beforehand."""
+    kept: bool = False
+    """Whether the earlier result is used. The next event has it, and nothing is dispatched."""
+
+
+class Earlier(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Work that was dispatched before, and is about to be repeated."""
+
+    place: str
+    """The place in its key."""
+    n: int = 0
+    """The number in its key (0: none)."""
+    digest: str = ""
+    """The digest of its step and input. If it is empty, the repeated work is the same."""
+    output: Raw = ABSENT
+    """Its recorded result, if it has one."""
+
+
 class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
     """The parent of a run, and the entry in the parent that waits for the child to end (0: none)."""
 
@@ -64,6 +93,14 @@ class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the parent wants only the facts, by name, as the output of a goal run."""
     depth: int = 2
     """The number of runs from the root to the child, including both."""
+
+
+class ForkedFrom(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The original of a fork, and the last event of it that the fork shares."""
+
+    run: str
+    uid: str
+    seq: int
 
 
 # --- graphs ------------------------------------------------------------------------------------------------------

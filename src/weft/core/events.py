@@ -17,22 +17,37 @@ from msgspec import Raw
 from weft.core.event_parts import ABSENT as ABSENT
 from weft.core.event_parts import DEFAULT_POLICY as DEFAULT_POLICY
 from weft.core.event_parts import NULL as NULL
+from weft.core.event_parts import Earlier as Earlier
 from weft.core.event_parts import EdgeVerdict as EdgeVerdict
 from weft.core.event_parts import Effect as Effect
+from weft.core.event_parts import ForkedFrom as ForkedFrom
 from weft.core.event_parts import LogEvent as LogEvent
 from weft.core.event_parts import Parent as Parent
 from weft.core.event_parts import Path as Path
 from weft.core.event_parts import Policy as Policy
+from weft.core.event_parts import Repetition as Repetition
 from weft.core.event_parts import Style as Style
 from weft.core.event_parts import Taken as Taken
 from weft.core.event_parts import UndoPlan as UndoPlan
 from weft.core.event_parts import Write as Write
+from weft.core.fork_events import Effects as Effects
+from weft.core.fork_events import EntriesDropped as EntriesDropped
+from weft.core.fork_events import KnownResult as KnownResult
+from weft.core.fork_events import PerformAsked as PerformAsked
+from weft.core.fork_events import RestartedChild as RestartedChild
+from weft.core.fork_events import ResultsKnown as ResultsKnown
+from weft.core.fork_events import RunEdited as RunEdited
+from weft.core.fork_events import RunForked as RunForked
+from weft.core.fork_events import TaskReleased as TaskReleased
 from weft.core.goal_events import AttributeSet as AttributeSet
 from weft.core.goal_events import DeadlinePassed as DeadlinePassed
 from weft.core.goal_events import DeadlineSet as DeadlineSet
 from weft.core.goal_events import FactRef as FactRef
 from weft.core.goal_events import FactsGiven as FactsGiven
+from weft.core.goal_events import GoalChange as GoalChange
 from weft.core.goal_events import GoalPlanned as GoalPlanned
+from weft.core.goal_events import PatchedValue as PatchedValue
+from weft.core.goal_events import RecalledStep as RecalledStep
 from weft.core.goal_events import StepCompleted as StepCompleted
 from weft.core.goal_events import StepFailedEvent as StepFailedEvent
 from weft.core.goal_events import StepSkipped as StepSkipped
@@ -46,6 +61,9 @@ from weft.core.graph_events import LetterDiscarded as LetterDiscarded
 from weft.core.graph_events import NodeFailed as NodeFailed
 from weft.core.graph_events import NodeRouted as NodeRouted
 from weft.core.ids import EntryId
+from weft.core.patch_events import RunPatched as RunPatched
+from weft.core.patch_events import SlotPatch as SlotPatch
+from weft.core.patch_events import TokenPatch as TokenPatch
 from weft.core.schedule_events import UNCHANGED as UNCHANGED
 from weft.core.schedule_events import BackfillRequested as BackfillRequested
 from weft.core.schedule_events import Dst as Dst
@@ -59,6 +77,7 @@ from weft.core.schedule_events import ScheduleMissed as ScheduleMissed
 from weft.core.schedule_events import ScheduleQueued as ScheduleQueued
 from weft.core.schedule_events import ScheduleSpec as ScheduleSpec
 from weft.core.schedule_events import Why as Why
+from weft.core.task_events import ResultSet as ResultSet
 from weft.core.task_events import TaskFailed as TaskFailed
 from weft.core.task_events import TaskLost as TaskLost
 from weft.core.task_events import TaskScheduled as TaskScheduled
@@ -101,6 +120,10 @@ class RunStarted(LogEvent, frozen=True, kw_only=True, tag="run_started"):
     """The W3C traceparent of the caller that started the run."""
     schedule: str = ""
     """The uid of the schedule that started the run. It is told when the run ends."""
+    tag: str = ""
+    """The tag by which the start named the version, such as ``live`` or ``live~1``."""
+    forked_from: ForkedFrom | None = None
+    """The original, if the run is a fork. The events up to number ``forked_from.seq`` are those of the original."""
 
 
 class RunCompleted(LogEvent, frozen=True, kw_only=True, tag="run_completed"):
@@ -128,6 +151,7 @@ class CancelRequested(LogEvent, frozen=True, kw_only=True, tag="cancel_requested
     """A cancel was requested. The code sees it at this point in the order of facts."""
 
     reason: str = ""
+    by: str = ""
 
 
 class RunTimedOut(LogEvent, frozen=True, kw_only=True, tag="run_timed_out"):
@@ -147,10 +171,14 @@ class RunEnding(LogEvent, frozen=True, kw_only=True, tag="run_ending"):
 class RunPaused(LogEvent, frozen=True, kw_only=True, tag="run_paused"):
     reason: str = ""
     """Why, if somebody said so, or if the run was not paused by hand."""
+    by: str = ""
 
 
 class RunResumed(LogEvent, frozen=True, kw_only=True, tag="run_resumed"):
     """A paused or held run continues."""
+
+    reason: str = ""
+    by: str = ""
 
 
 class RunHeld(LogEvent, frozen=True, kw_only=True, tag="run_held"):
@@ -171,6 +199,14 @@ class RunRetried(LogEvent, frozen=True, kw_only=True, tag="run_retried"):
     dropped: list[int] = []
     tokens: list[str] = []
     steps: list[str] = []
+    earlier: dict[str, Earlier] = {}
+    """The work that is repeated, by location. In graph runs each token remembers its own work."""
+    approved: list[str] = []
+    """Places whose irreversible work may be performed again without asking, each once."""
+    forced: list[EntryId] = []
+    """Irreversible tasks that were in flight. Their outcome is unknown."""
+    reason: str = ""
+    by: str = ""
 
 
 class AttributesSet(LogEvent, frozen=True, kw_only=True, tag="attributes_set"):
@@ -402,11 +438,13 @@ AnyEvent = (
     | RunResumed
     | RunHeld
     | RunRetried
+    | RunPatched
     | AttributesSet
     | TaskScheduled
     | TaskSucceeded
     | TaskFailed
     | TaskLost
+    | ResultSet
     | UndoScheduled
     | TimerSet
     | TimerFired
@@ -452,6 +490,12 @@ AnyEvent = (
     | ScheduledRunEnded
     | BackfillRequested
     | ScheduleCarried
+    | RunForked
+    | ResultsKnown
+    | RunEdited
+    | EntriesDropped
+    | TaskReleased
+    | PerformAsked
 )
 
 _encoder = msgspec.json.Encoder()

@@ -144,3 +144,39 @@ class DeadlinePassed(LogEvent, frozen=True, kw_only=True, tag="deadline_passed")
     timer: EntryId
     step: str
     name: str
+
+
+class PatchedValue(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A value of a fact after a patch. Without ``value``, it is the one that the patch or the provider has given."""
+
+    provider: str = ""
+    value: Raw = ABSENT
+    matched: list[str] = []
+    broken: dict[str, str] = {}
+
+
+class RecalledStep(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The outputs and results of a completed step that became a goal."""
+
+    outputs: dict[str, Raw] = {}
+    results: dict[int, Raw] = {}
+
+
+class GoalChange(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The changes of a patch to a goal run, as part of run_patched.
+
+    ``plan`` is the new plan, and ``definitions`` are other steps that a later patch can plan, as JSON. ``gone`` are the
+    steps that leave the plan, ``taken_up`` those that were skipped and are pending again. ``forgotten`` are the
+    deadlines of needs that changed, by step. ``filled`` has all values of the facts whose values or matches changed,
+    those of the ``given`` facts too. ``recalled`` are completed steps that become goals.
+    """
+
+    plan: Raw
+    definitions: Raw = ABSENT
+    goals: list[str]
+    given: dict[str, Raw] = {}
+    gone: list[str] = []
+    taken_up: list[str] = []
+    forgotten: dict[str, list[str]] = {}
+    filled: dict[str, list[PatchedValue]] = {}
+    recalled: dict[str, RecalledStep] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
-from weft.core.event_parts import ABSENT, DEFAULT_POLICY, NULL, LogEvent, Path, Policy, UndoPlan
+from weft.core.event_parts import ABSENT, DEFAULT_POLICY, NULL, Earlier, LogEvent, Path, Policy, Repetition, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure
 
@@ -28,6 +28,8 @@ class TaskScheduled(LogEvent, frozen=True, kw_only=True, tag="task_scheduled"):
     inline: bool = False
     early: bool = False
     raises: list[str] = []
+    again: Repetition | None = None
+    """Set if the work may have been performed before and its key, or a person's approval, must be recorded."""
 
 
 class TaskSucceeded(LogEvent, frozen=True, kw_only=True, tag="task_succeeded"):
@@ -35,6 +37,8 @@ class TaskSucceeded(LogEvent, frozen=True, kw_only=True, tag="task_succeeded"):
     output: Raw = NULL
     attempt: int = 1
     earlier: int = 0  # the delivery that succeeded, if a later delivery had replaced it
+    copied: bool = False
+    """Nobody performed the task here: the result is that of another run, or was set. It is not undone here."""
 
 
 class TaskFailed(LogEvent, frozen=True, kw_only=True, tag="task_failed"):
@@ -60,3 +64,25 @@ class UndoScheduled(LogEvent, frozen=True, kw_only=True, tag="undo_scheduled"):
     of: EntryId
     step: str
     input: Raw
+
+
+class ResultSet(LogEvent, frozen=True, kw_only=True, tag="result_set"):
+    """A person set the result of an entry. If the entry is open, the next event ends it.
+
+    In a code run, ``output`` or ``failure`` replaces what was recorded, and the ``dropped`` entries are repeated.
+    """
+
+    entry: EntryId
+    output: Raw = ABSENT
+    failure: Failure | None = None
+    dropped: list[int] = []
+    earlier: dict[str, Earlier] = {}
+    """The work that is repeated, by location."""
+    forced: list[EntryId] = []
+    """Irreversible tasks that were in flight. Their outcome is unknown."""
+    performed: bool = False
+    """Whether somebody did the work, so that it is undone if the run fails."""
+    child: str = ""
+    """The uid of the child run to stop."""
+    reason: str = ""
+    by: str = ""

@@ -11,6 +11,7 @@ own JSON that looks like a reference, and ``unseal`` removes the mark.
 from __future__ import annotations
 
 import hashlib
+import re
 from itertools import chain
 from typing import Any, Final
 
@@ -35,6 +36,9 @@ MARKED = b'{"$weft":'
 """The beginning of a reference or a sealed value. Anything else is the user's own JSON."""
 _LITERAL = b'{"$weft":"lit","v":'
 _BLOB = b'{"$weft":"blob",'
+BLOB_START = b'{"$weft":"blob"'
+"""Is in all stored bytes that refer to blobs."""
+_DIGEST = re.compile(rb'{"\$weft":"blob","at":"cas://sha256:([0-9a-f]{64})"')
 _AT = "cas://sha256:"
 _BACKSLASH = 0x5C
 
@@ -123,6 +127,11 @@ class _StoredRef(msgspec.Struct):
 def blob_ref(digest: str, size: int) -> bytes:
     """Return the reference to a blob, as the log stores it."""
     return b'{"$weft":"blob","at":"cas://sha256:%b","size":%d}' % (digest.encode(), size)
+
+
+def blobs_in(raw: bytes) -> list[str]:
+    """Return the digests of all blobs to which stored bytes refer."""
+    return [digest.decode() for digest in _DIGEST.findall(raw)]
 
 
 def is_ref(raw: bytes) -> bool:

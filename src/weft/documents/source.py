@@ -44,9 +44,11 @@ class DocumentKind(msgspec.Struct, frozen=True):
 class DocumentSource:
     """A document, its file, and the lines of its values."""
 
-    def __init__(self, kind: DocumentKind, text: Text, file: str = "") -> None:
+    def __init__(self, kind: DocumentKind, text: Text, file: str = "", written: str = "") -> None:
+        """``written`` is the text as its author wrote it; empty if the document was a dict."""
         self.kind = kind
         self.text = text
+        self.written = written
         self.data = text.data
         self.file = file
 
@@ -105,7 +107,8 @@ def read_source(text: str | bytes, file: str, kind: DocumentKind) -> DocumentSou
     """
     try:
         check_size(text)
-        return DocumentSource(kind, read_text(text if isinstance(text, str) else text.decode("utf-8-sig")), file)
+        written = text if isinstance(text, str) else text.decode("utf-8-sig")
+        return DocumentSource(kind, read_text(written), file, written)
     except UnicodeDecodeError:
         finding = Finding(f"{kind.area}.yaml", "the file is not UTF-8.", file=file)
     except UnreadableText as error:

@@ -23,12 +23,16 @@ from weft.graphs.work import NodeTypes
 
 
 class LoadedGraph(msgspec.Struct, frozen=True):
-    """A compiled graph. ``source`` is its document as JSON data, and ``hash`` identifies its content."""
+    """A compiled graph. ``source`` is its document as JSON data, and ``hash`` identifies its content.
+
+    ``text`` is the document as its author wrote it, comments included; empty if it was a dict.
+    """
 
     graph: GraphModel
     hash: str
     source: dict[str, Any]
     warnings: list[Finding]
+    text: str = ""
 
 
 @dataclass(slots=True)
@@ -100,4 +104,4 @@ def _load(document: DocumentSource, context: DocumentContext) -> LoadedGraph:
         # An empty document has no problems, because it has no values.
         findings = findings or [Finding("graph.no_nodes", "a graph needs at least one node.", file=document.file)]
         raise document.refusal(findings, name=folded.name if folded is not None else name)
-    return LoadedGraph(graph, content_hash(graph), document.data, findings)
+    return LoadedGraph(graph, content_hash(graph), document.data, findings, document.written)

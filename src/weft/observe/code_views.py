@@ -1,4 +1,4 @@
-"""The views of code runs: sleeps and the progress of maps."""
+"""The views of code runs: sleeps, the progress of maps, and the progress that a run records of itself."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from collections.abc import Iterator
 import msgspec
 
 from weft.core.code.machine import CodeMachine
+from weft.observe.code_check import check_code
 from weft.observe.diagnosis import PendingWait, Progress
+from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.style_views import StyleViews
 from weft.observe.task_wait import timer_wait
+
+PROGRESS = "weft.progress"
+"""The attribute in which a run of Weft itself records its progress: ``{"place", "done", "total"}``."""
 
 
 class CodeViews(StyleViews[CodeMachine]):
@@ -24,11 +29,14 @@ class CodeViews(StyleViews[CodeMachine]):
             yield timer_wait(machine, "sleep", number, due)
 
     def progress(self, machine: CodeMachine) -> Iterator[Progress]:
-        """Yield the progress of each map.
+        """Yield the progress that the run records of itself, and that of each map.
 
         A branch is running while an operation in it is open. The end of an operation and the begin of the next are in
         the same append, so that a running branch always has an open operation.
         """
+        recorded = machine.state.attributes.get(PROGRESS)
+        if isinstance(recorded, dict):
+            yield msgspec.convert(recorded, Progress)
         entries = machine.state.entries
         for entry in entries.values():
             scope = machine.index.scopes.get(f"{entry.key}/") if entry.kind == "map" else None
@@ -40,3 +48,6 @@ class CodeViews(StyleViews[CodeMachine]):
             ]
             if any(open_):
                 yield Progress(entry.key, len(open_) - sum(open_), msgspec.json.decode(entry.output, type=int))
+
+    async def check_live(self, run: LiveRun, machine: CodeMachine) -> LiveFinding:
+        return await check_code(run, machine)

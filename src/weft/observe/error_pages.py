@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from weft.observe.bulk_error_pages import BULK_PAGES
+from weft.observe.fork_error_pages import FORK_PAGES
 from weft.observe.goal_error_pages import GOAL_PAGES
+from weft.observe.hand_error_pages import HAND_PAGES
+from weft.observe.patch_error_pages import PATCH_PAGES
+from weft.observe.retention_error_pages import RETENTION_PAGES
 from weft.observe.schedule_error_pages import SCHEDULE_PAGES
+from weft.observe.version_error_pages import VERSION_PAGES
 
 
 class ErrorPage(NamedTuple):
@@ -24,6 +30,16 @@ def page(code: str) -> str | None:
     return f"{code}\n\nWhat happened\n  {text.what}\n\nWhy\n  {text.why}\n\nWhat to do\n  {text.todo}\n"
 
 
+_OTHER_PAGES = (
+    BULK_PAGES,
+    FORK_PAGES,
+    GOAL_PAGES,
+    HAND_PAGES,
+    PATCH_PAGES,
+    RETENTION_PAGES,
+    SCHEDULE_PAGES,
+    VERSION_PAGES,
+)
 PAGES: dict[str, ErrorPage] = {
     "weft.error": ErrorPage(
         "Weft failed with an error that has no code of its own.",
@@ -165,7 +181,7 @@ PAGES: dict[str, ErrorPage] = {
         "The message names the place in the document and what is wrong there.",
         "Correct the document; nothing was stored.",
     ),
-    **{code: ErrorPage(*texts) for code, texts in {**GOAL_PAGES, **SCHEDULE_PAGES}.items()},
+    **{code: ErrorPage(*texts) for pages in _OTHER_PAGES for code, texts in pages.items()},
     "code.foreign_await": ErrorPage(
         "A workflow waits for something that Weft cannot record: asyncio.sleep, a socket, a thread.",
         "After a restart the wait would start over, and a replay could take another path.",

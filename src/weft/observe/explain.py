@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from weft.core.decider import Machine
 from weft.core.run.state import State
 from weft.observe.diagnosis import Diagnosis, Hold, brief, time_of
@@ -14,7 +16,7 @@ from weft.observe.runs import try_read_run
 from weft.observe.sentences import explanation_of
 from weft.observe.styles import views_of
 from weft.observe.waits import waits_of
-from weft.ports.store import RunRow
+from weft.ports.store import IMPORTED, RunRow
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import NOT_UNDONE
 
@@ -26,7 +28,19 @@ async def explain(service: RunService, row: RunRow) -> Explanation:
         summary = f"it was cancelled. {NOT_UNDONE} {row.fault}" if row.status == "cancelled" else problem.message
         hint = problem.hint
         return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint, style=row.style, code=problem.code)
-    return explanation_of(await diagnose(service, row, machine))
+    found = explanation_of(await diagnose(service, row, machine))
+    return found if row.status != IMPORTED else _of_imported(row, found)
+
+
+def _of_imported(row: RunRow, found: Explanation) -> Explanation:
+    """Return how a run stood when it was exported. Nothing that would unblock it can be done here."""
+    return msgspec.structs.replace(
+        found,
+        status=row.status,
+        summary=f"it was imported, so nothing goes on with it. When it was exported: {found.summary}",
+        waiting=[msgspec.structs.replace(one, unblock="") for one in found.waiting],
+        hint=f"Fork it: weft fork {row.id}",
+    )
 
 
 async def diagnose(service: RunService, row: RunRow, machine: Machine | None) -> Diagnosis:

@@ -10,9 +10,11 @@ import msgspec
 from weft.core.goal.machine import GoalMachine
 from weft.observe.diagnosis import Diagnosis, PendingWait, Progress, time_of
 from weft.observe.explanation import StyleSentences
+from weft.observe.goal_check import check_goal
 from weft.observe.goal_operations import GoalOperations
 from weft.observe.goal_sentences import excluded_sentence, step_sentences
 from weft.observe.goal_steps import excluded_from, steps_of
+from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, Operation, StyleOperations
 from weft.observe.pictures import Picture, picture_of_plan
 from weft.observe.plan_tree import PlanTree, plan_tree
@@ -31,6 +33,10 @@ class GoalViews(StyleViews[GoalMachine]):
 
     joins_heading = "needs"
     path_heading = "steps"
+
+    def facts(self, machine: GoalMachine) -> Mapping[str, bytes]:
+        """Return the first value of each fact."""
+        return {name: bytes(found[0].value) for name, found in machine.state.facts.items() if found}
 
     def waits(self, machine: GoalMachine, now: int) -> Iterator[PendingWait]:
         """Yield the waits for retries, for answers that come later, and for optional facts with a deadline."""
@@ -102,6 +108,9 @@ class GoalViews(StyleViews[GoalMachine]):
     async def is_stored(self, service: RunService, row: RunRow) -> bool:
         """Return True, because a goal run contains its plan."""
         return True
+
+    async def check_live(self, run: LiveRun, machine: GoalMachine) -> LiveFinding:
+        return await check_goal(run, machine)
 
 
 def goal_outputs(result: Mapping[str, Any], returned: Mapping[str, Any], gives: Container[str]) -> dict[str, Any]:

@@ -10,9 +10,11 @@ from weft.core.graph.machine import GraphMachine
 from weft.core.graph.tokens import DeadLetter
 from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
 from weft.observe.explanation import StyleSentences
+from weft.observe.graph_check import check_graph
 from weft.observe.graph_operations import GraphOperations
 from weft.observe.graph_path import GraphPath, joins_of
 from weft.observe.graph_sentences import join_sentence, path_sentence, skip_sentence
+from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, Operation, StyleOperations
 from weft.observe.pictures import Picture, edges_taken, picture_of_graph
 from weft.observe.runs import read_run
@@ -33,6 +35,13 @@ class GraphViews(StyleViews[GraphMachine]):
                 yield task_wait(machine, "answer", number, state.parked[number], due)
             else:
                 yield timer_wait(machine, "join" if number in state.deadlines else "sleep", number, due)
+
+    def aligned_place(self, machine: GraphMachine, number: int, place: str) -> str:
+        """Return the node with its branch indexes and rounds. Ids of tokens differ between runs."""
+        token = machine.state.tokens.get(machine.state.by_task.get(number, ""))
+        if token is None:
+            return place.partition("/")[0]
+        return token.node + "".join(f"[{seg.n}]" if seg.kind == "f" else f"~{seg.n}" for seg in token.path)
 
     def progress(self, machine: GraphMachine) -> Iterator[Progress]:
         """Yield the progress of each fan-out."""
@@ -94,3 +103,6 @@ class GraphViews(StyleViews[GraphMachine]):
     def version_advice(self, version: str) -> str:
         """Return advice for a run whose version no host offers."""
         return "Run the program that registers this version, or: weft serve app.py"
+
+    async def check_live(self, run: LiveRun, machine: GraphMachine) -> LiveFinding:
+        return await check_graph(run, machine)

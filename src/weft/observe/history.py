@@ -164,6 +164,8 @@ class History:
             case e.WaitTimedOut():
                 operation.failure = Failure("TimedOut", "nothing arrived in time")
                 end(operation, "failed", at)
+            case e.AskAnswered(decided=True) if operation.kind == "step":
+                operation.why = ""  # a person has decided whether to perform the step
             case e.AskAnswered(decided=True):
                 end(operation, "done", at, _answer(event))
             case e.ChildEnded(status=status, output=output, failure=failure):
@@ -177,6 +179,8 @@ class History:
         match event:
             case e.RunStarted(input=input):
                 self.started, self.input = at, bytes(input)
+            case e.RunEdited(input=input) if bytes(input):
+                self.input = bytes(input)
             case e.MessageReceived(id=id, body=body):
                 self._messages[id] = bytes(body)
             case e.RunCompleted(output=output, not_undone=places):

@@ -67,6 +67,7 @@ def new_operation(event: Any, location: str, stored: StoredEvent) -> Operation:
     operation = Operation(stored.seq, location, kind, what, stored.at, due=getattr(event, "due", 0))
     if isinstance(event, e.TaskScheduled):
         operation.attempts_max = event.policy.attempts_max
+        operation.why = event.again.confirm if event.again is not None else ""
     elif isinstance(event, e.ChildStarted):
         operation.child = event.run_id
     return operation

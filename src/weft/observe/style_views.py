@@ -9,6 +9,7 @@ from weft.core.decider import Machine
 from weft.core.graph.tokens import DeadLetter
 from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
 from weft.observe.explanation import StyleSentences
+from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, NoOperations, Operation, StyleOperations
 from weft.observe.pictures import Picture
 from weft.observe.plan_tree import PlanTree
@@ -60,9 +61,21 @@ class StyleViews(Generic[M]):
         """Return the part of a result that is shown to people."""
         return raw
 
+    def aligned_place(self, machine: M, number: int, place: str) -> str:
+        """Return the place of an entry that was just opened, as it is called in every run of the workflow."""
+        return place
+
+    def facts(self, machine: M) -> Mapping[str, bytes]:
+        """Return the facts of a run, by name, as the log has their values."""
+        return {}
+
     def dead_letters(self, machine: M) -> Mapping[str, DeadLetter]:
         """Return the dead letters of a run, by token."""
         return {}
+
+    async def check_live(self, run: LiveRun, machine: M) -> LiveFinding:
+        """Check an open run, folded from its whole log, against the code of this process. Uses the machine up."""
+        return LiveFinding()
 
     async def is_stored(self, service: RunService, row: RunRow) -> bool:
         """Return whether any host can continue the run, because the store has its whole program."""

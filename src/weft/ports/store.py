@@ -18,16 +18,21 @@ from msgspec import UNSET, UnsetType
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.errors import Corrupt
 from weft.ports.access import Access
+from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
+from weft.ports.retention import Holds, Retention
 from weft.ports.streams import Streams
+from weft.ports.tags import Tags
 
 PENDING = "pending"
 """The status of a run that was accepted and has no owner yet: its start is in its inbox, and it has no events."""
 START_MAIL = "start"
 """The id of the mail that starts a run."""
 OPEN_STATUSES = (PENDING, "running", "paused", "cancelling", "rolling_back", "held")
-OVER_STATUSES = ("completed", "failed", "cancelled")
+IMPORTED = "imported"
+"""The status of a run that was imported: it can be read, and nothing ever goes on with it."""
+OVER_STATUSES = ("completed", "failed", "cancelled", IMPORTED)
 REOPENED_STATUSES = ("failed", "held", "cancelled")
 EVENTS_PER_APPEND_MAX = 2_000
 BYTES_PER_APPEND_MAX = 4 * 1024 * 1024
@@ -159,7 +164,7 @@ class Append(msgspec.Struct, kw_only=True):
     Compared with ``RunRow.mail`` when the append ends the run.
     """
     resolved: Resolved | None = None
-    """For the first append of a run that was started by name: its version and style."""
+    """The new version and style of the run: when it was started by name, or a patch changes its version."""
     taken: Sequence[str] = ()
     """Ids of inbox rows that these events consume. They are deleted."""
     keys: Sequence[KeyRow] = ()
@@ -242,6 +247,11 @@ class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
         named = self.internal or self.workflow is not None or self.parent is not None
         return () if named else INTERNAL_WORKFLOWS
 
+    @property
+    def hides_imported(self) -> bool:
+        """Return whether this search leaves out imported runs. They are found by their status or parent."""
+        return not self.internal and self.status is None and self.parent is None
+
 
 class Page(msgspec.Struct, frozen=True):
     """One page of runs. The last page has no ``cursor``."""
@@ -250,7 +260,23 @@ class Page(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
-class RunLog(Protocol):
+class NewRuns(Protocol):
+    """Creates runs that no host owns yet."""
+
+    async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
+        """Insert the rows of runs without an owner, each with its start mail. Returns ``ACCEPTED`` or ``ID_TAKEN``."""
+        ...
+
+    async def write_run(self, run: Append) -> Outcome:
+        """Create a run without an owner, with its whole log, in one transaction. Returns ``ACCEPTED`` or ``ID_TAKEN``.
+
+        ``run.create`` is its row and ``run.status`` its status. The limits of an append do not apply to its events.
+        Any exception means *unknown*, as for ``commit``: the caller looks for the uid.
+        """
+        ...
+
+
+class RunLog(NewRuns, Protocol):
     """The logs of runs, with one writer each, and the mail between runs."""
 
     commits_in_place: bool
@@ -291,10 +317,6 @@ class RunLog(Protocol):
 
     async def send(self, mail: Sequence[Mail]) -> Sequence[Sent]:
         """Put mail into inboxes from outside. Mail, key and the run's count are one transaction."""
-        ...
-
-    async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
-        """Insert the rows of runs without an owner, each with its start mail. Returns ``ACCEPTED`` or ``ID_TAKEN``."""
         ...
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
@@ -353,6 +375,10 @@ class Directory(Protocol):
         """
         ...
 
+    async def open_versions(self, id_prefix: str = "") -> Mapping[tuple[str, str], int]:
+        """Return how many open runs each workflow has in each version, of runs whose id has this prefix."""
+        ...
+
 
 class Addressed(msgspec.Struct, frozen=True):
     """The answer to mail that was sent to a run by its id."""
@@ -409,8 +435,11 @@ class Blobs(Protocol):
         """Return the content. Raises NotFound, or Corrupt if it does not match its digest."""
         ...
 
-    async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        """Delete blobs that no run refers to and that were not touched for this long. Returns the number deleted."""
+    async def sweep(self, *, now: Millis, untouched_ms: int, limit: int = 500) -> int:
+        """Delete up to ``limit`` blobs that nothing refers to and that were not touched for this long.
+
+        Runs refer to blobs, and so do other blobs, mail and memos. Returns the number deleted.
+        """
         ...
 
 
@@ -460,7 +489,7 @@ class TaskQueue(Protocol):
     """Tasks for other processes. A lease only decides when a task is handed out again; the run judges the results."""
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
-        """Insert the rows of tasks whose run is still in their epoch. A task that has a row gets no second one."""
+        """Insert the rows of tasks whose run is still in their epoch and has an owner. No task gets a second row."""
         ...
 
     async def take(
@@ -509,47 +538,6 @@ class TaskQueue(Protocol):
         ...
 
 
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """A stored version of a workflow. It never changes; identical content is the same version."""
-
-    name: str
-    version: str
-    style: str
-    body: bytes
-    created_at: Millis
-
-
-class Definitions(Protocol):
-    """The stored versions of workflows, with tags."""
-
-    async def put(self, definition: Definition) -> bool:
-        """Store a definition. Returns False if the same definition was already stored.
-
-        Raises Conflict if another body is stored under this name and version.
-        """
-        ...
-
-    async def get(self, name: str, version: str) -> Definition | None:
-        """Return one version of a workflow, by version or tag."""
-        ...
-
-    async def versions(self, name: str | None = None) -> Sequence[Definition]:
-        """Return all versions, sorted by name, oldest first."""
-        ...
-
-    async def names(self, style: str) -> Sequence[tuple[str, str]]:
-        """Return (name, version) of all definitions of a style. Cheap enough to poll."""
-        ...
-
-    async def tag(self, name: str, tag: str, version: str) -> None:
-        """Make ``tag`` refer to ``version``. Raises NotFound."""
-        ...
-
-    async def tags(self, name: str) -> Mapping[str, str]:
-        """Return the tags of a workflow and their versions."""
-        ...
-
-
 class Store(Protocol):
     """All ports of one database, opened together."""
 
@@ -578,11 +566,17 @@ class Store(Protocol):
     @property
     def definitions(self) -> Definitions: ...
     @property
+    def tags(self) -> Tags: ...
+    @property
     def streams(self) -> Streams: ...
     @property
     def access(self) -> Access: ...
     @property
     def memos(self) -> Memos: ...
+    @property
+    def retention(self) -> Retention: ...
+    @property
+    def holds(self) -> Holds: ...
 
     async def open(self) -> None:
         """Connect, check the schema and migrate it. Raises NewerSchema, Corrupt, Unavailable or Full, with a hint."""

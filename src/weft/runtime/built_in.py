@@ -43,6 +43,8 @@ class BuiltIn:
         """
         if planned is not None and not isinstance(planned.way, StepWay):
             return self.work(planned)
+        if planned is not None and own is not None:
+            return own
         undone = undone_step(machine, effect.task)
         compensation = self.compensation(undone) if undone is not None else None
         if compensation is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -12,9 +12,12 @@ from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan
 from weft.core.ids import Millis
 from weft.errors import WeftError
-from weft.ports.store import Definition
+from weft.ports.definitions import Definition
 from weft.runtime.programs import AnyProgram
 from weft.steps.task import StepBody
+
+if TYPE_CHECKING:
+    from weft.graphs.load import DocumentContext
 
 
 class Callee(msgspec.Struct, frozen=True):
@@ -72,6 +75,10 @@ class HostCatalogue(Protocol):
 
     def definitions(self, now: Millis) -> Sequence[Definition]:
         """Return the definitions that the store should have, for the workflows that are data."""
+        ...
+
+    def document_context(self) -> DocumentContext:
+        """Return what graph documents may use on this host: node types and blobs."""
         ...
 
     def learn(self, definition: Definition) -> None:

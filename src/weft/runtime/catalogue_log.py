@@ -27,7 +27,7 @@ from weft.core.goal.checks import BadStep
 from weft.core.goal.definitions import StepDef
 from weft.errors import Conflict, Corrupt, NameTaken, WeftError
 from weft.ports.clock import Clock
-from weft.ports.store import Definition, Definitions
+from weft.ports.definitions import Definition, Definitions
 from weft.runtime.goal_language import GOAL_LANGUAGES
 
 if TYPE_CHECKING:

@@ -179,7 +179,8 @@ class GroupWriter:
         try:
             boundary("commit.before")
             self._began = time.perf_counter()
-            commit: Any = self._runs.commit((draft.append(run.mail_taken),), self._host)
+            draft.mail_taken = run.mail_taken
+            commit: Any = self._runs.commit((draft,), self._host)
             waits_for = commit.send(None)
         except StopIteration as ended:
             outcomes = ended.value
@@ -243,9 +244,10 @@ class GroupWriter:
                 await self._blobs.put(data)
                 boundary("blob.put")
         boundary("commit.before")
-        appends = [draft.append(writer.mail_taken) for writer, draft in batch]
+        for writer, draft in batch:
+            draft.mail_taken = writer.mail_taken
         self._began = time.perf_counter()
-        return await self._runs.commit(appends, self._host)
+        return await self._runs.commit([draft for _, draft in batch], self._host)
 
     async def _finish(self, batch: _Batch, begun: Awaitable[Sequence[Outcome]] | None = None) -> None:
         """Commit a batch and tell its runs the outcome. ``begun`` is the rest of a commit that began in a callback."""

@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from weft.core.ids import RunId
-from weft.core.run.env import MissingInputs
-from weft.errors import Corrupt, NotFound
-from weft.ports.store import Directory
+from weft.core import events as e
+from weft.core.commands import PatchRun
+from weft.core.ids import RunId, Seq
+from weft.core.run.env import MissingInputs, PastEvent
+from weft.core.run.revisions import versions_in
+from weft.errors import Corrupt, NotFound, WeftError
+from weft.ports.store import Directory, RunLog
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.language import LANGUAGE
+from weft.runtime.programs import has_versions
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
+from weft.runtime.run.log_reading import LogReading, on_log_read
 from weft.runtime.run.ports import EXISTS, run_key
 from weft.runtime.runs import RunTable
 from weft.runtime.values import ValueStore
 from weft.steps.task import Executor
+
+EVENTS_PER_PAGE = 2_000
+WRITING_SECONDS = 0.002
 
 
 class Fetcher:
@@ -32,6 +41,8 @@ class Fetcher:
         set_aside: Callable[[Actor, BaseException], Awaitable[None]],
         *,
         directory: Directory,
+        log: RunLog,
+        learn_version: Callable[[str, str], Awaitable[None]],
         retry: RetryUntilAvailable,
     ) -> None:
         self._values = values
@@ -40,6 +51,8 @@ class Fetcher:
         self._runs = runs
         self._set_aside = set_aside
         self._directory = directory
+        self._log = log
+        self._learn_version = learn_version
         self._retry_until_available = retry
 
     def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
@@ -49,6 +62,50 @@ class Fetcher:
     def fetch(self, actor: Actor, missing: MissingInputs) -> None:
         """Fetch the missing inputs of a decision."""
         self._background.spawn(self._fetch(actor, missing), actor)
+
+    def read_log(self, actor: Actor, reading: LogReading) -> None:
+        """Read the log of a run, and the versions that it and the waiting commands name."""
+        self._background.spawn(self._read_log(actor, reading), actor)
+
+    def read_inputs(self, actor: Actor, reading: LogReading, missing: MissingInputs) -> None:
+        """Fetch what the waiting commands need besides the log."""
+        self._background.spawn(self._read_inputs(actor, reading, missing), actor)
+
+    async def _read_inputs(self, actor: Actor, reading: LogReading, missing: MissingInputs) -> None:
+        await self._load(missing, reading.blobs)
+        asyncio.get_running_loop().call_soon(self._on_read, actor, reading)
+
+    async def _load(self, missing: MissingInputs, blobs: dict[str, bytes | WeftError]) -> None:
+        for digest in missing.blobs:
+            try:
+                blobs[digest] = await self._values.blob(digest)
+            except (Corrupt, NotFound) as error:
+                blobs[digest] = error  # a document may name a missing blob: the run decides what to do
+        for question in missing.questions:
+            await self._executor.in_thread(partial(LANGUAGE.answer, question))
+
+    async def _read_log(self, actor: Actor, reading: LogReading) -> None:
+        found: list[PastEvent] = []
+        while len(found) < reading.seq:
+            after = Seq(len(found))
+            limit = min(EVENTS_PER_PAGE, reading.seq - after)
+            page = await self._retry_until_available(partial(self._log.events, actor.uid, after=after, limit=limit))
+            if not self._runs.is_current(actor) or actor.reading is not reading:
+                return
+            found += [PastEvent(stored.at, e.decode(stored.body)) for stored in page]
+            if len(page) < limit:
+                await asyncio.sleep(WRITING_SECONDS)  # its last events are still being written
+        if has_versions(actor.machine):
+            named = [posted.command.version for posted in reading.waiting if isinstance(posted.command, PatchRun)]
+            for version in dict.fromkeys([*versions_in(found), *versions_in(reading.tail), *filter(None, named)]):
+                with contextlib.suppress(NotFound):  # the decision says that it is missing
+                    await self._learn_version(actor.machine.state.workflow, version)
+        reading.events = found
+        asyncio.get_running_loop().call_soon(self._on_read, actor, reading)
+
+    def _on_read(self, actor: Actor, reading: LogReading) -> None:
+        if self._runs.is_current(actor) and actor.reading is reading and not actor.reloading:
+            on_log_read(actor)
 
     async def _fetch_for_code(self, actor: Actor, digests: set[str]) -> None:
         try:
@@ -65,14 +122,8 @@ class Fetcher:
             asyncio.get_running_loop().call_soon(actor.on_fetched)
 
     async def _fetch(self, actor: Actor, missing: MissingInputs) -> None:
-        for digest in missing.blobs:
-            try:
-                actor.fetched[digest] = await self._values.blob(digest)
-            except (Corrupt, NotFound) as error:
-                actor.fetched[digest] = error  # a document may name a missing blob: the run decides what to do
+        await self._load(missing, actor.fetched)
         for run_id in missing.runs:
             row = await self._retry_until_available(partial(self._directory.find, RunId(run_id)))
             actor.fetched[run_key(run_id)] = b"" if row is None else EXISTS
-        for question in missing.questions:
-            await self._executor.in_thread(partial(LANGUAGE.answer, question))
         asyncio.get_running_loop().call_soon(actor.on_fetched)

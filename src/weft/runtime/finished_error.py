@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from weft.core import commands as c
 from weft.errors import RunFinished
-from weft.ports.store import RunRow
+from weft.ports.store import IMPORTED, RunRow
 
 
 def finished_error(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
     """Make the error for a command to a run that is over."""
+    if row.status == IMPORTED:
+        return imported_error(row)
     what = (
         f'the message "{command.name}" was not delivered'
         if isinstance(command, c.DeliverMessage)
@@ -16,6 +18,16 @@ def finished_error(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
     )
     when = format_ago(now - (row.ended_at or now))
     return RunFinished(f"{row.id} {row.status} {when}; {what}.", run_id=row.id)
+
+
+def imported_error(row: RunRow) -> RunFinished:
+    """Make the error for a command to an imported run, which nothing changes."""
+    return RunFinished(
+        f"{row.id} was imported, so nothing goes on with it and nothing changes it.",
+        hint=f"Fork it: weft fork {row.id}",
+        code="run.imported",
+        run_id=row.id,
+    )
 
 
 def format_ago(ms: int) -> str:

@@ -29,6 +29,7 @@ from weft.runtime.duties.ends import EndsDuty
 from weft.runtime.duties.heartbeat import Heartbeat
 from weft.runtime.duties.mail import MailDuty
 from weft.runtime.duties.release import ReleaseDuty
+from weft.runtime.duties.retention import RetentionDuty
 from weft.runtime.duties.scheduler import MAIL, RUNS, Scheduler, Wakeups
 from weft.runtime.duties.table import Parts, duties
 from weft.runtime.duties.tasks import TasksDuty
@@ -228,6 +229,7 @@ class Host:
             self.runs,
             new_machine=self._new_machine,
             new_actor=lambda *args: Actor(self.ports, *args),
+            learn_version=self.library.learn_version,
             resolve=self.library.resolve,
             values=self.values,
             worker=self.worker,
@@ -378,6 +380,7 @@ class Host:
             find_dead=self.claims.find_dead,
             claim_ready=self.claims.claim_ready,
             is_run_due=self.claims.is_run_due,
+            retention=RetentionDuty(self.store, self.clock, self.id, self.background, self.settings.retention),
             check_health=self.steps.begin_round,
         )
         return Scheduler(
@@ -403,6 +406,8 @@ class Host:
             self.background,
             self.runs,
             self.faults.set_aside,
+            log=self.store.log,
+            learn_version=self.library.learn_version,
             directory=self.store.directory,
             retry=self.retry_until_available,
         )

@@ -6,16 +6,16 @@ published after it started: it polls for new names, and reads only new definitio
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Callable, Collection
 from functools import partial
 
-from weft.errors import Conflict, WeftError
+from weft.errors import NotFound, WeftError
 from weft.ports.clock import Clock
-from weft.ports.store import Definition, Definitions, RunRow
+from weft.ports.definitions import Definition, Definitions
+from weft.ports.store import RunRow
 from weft.runtime.catalogue import Callee, HostCatalogue
-from weft.runtime.programs import is_graph
+from weft.runtime.programs import is_graph, store_definition
 from weft.runtime.retries import RetryUntilAvailable
 
 log = logging.getLogger("weft")
@@ -55,8 +55,8 @@ class Library:
         for definition in self._catalogue.definitions(self._clock.now_ms()):
             if (definition.name, definition.version) in self._published:
                 continue
-            if definition.version not in await self._learn_versions(definition.name):
-                await self._retry_until_available(partial(self._store, definition))
+            if (await self._learn_versions(definition.name)).get(definition.version) != definition.origin:
+                await self._retry_until_available(partial(store_definition, self._definitions, definition))
                 await self._learn_versions(definition.name)
             self._published.add((definition.name, definition.version))
 
@@ -88,15 +88,24 @@ class Library:
         return Callee(version, "graph") if version is not None else None
 
     async def newest(self, name: str) -> str | None:
-        """Return the version of the newest graph with this name in the store that this host can run."""
+        """Return the version of the newest graph with this name that was hosted and that this host can run."""
         found = await self._retry_until_available(partial(self._definitions.versions, name))
-        graphs = [definition for definition in found if is_graph(definition)]
+        graphs = [definition for definition in found if is_graph(definition) and definition.origin == "hosted"]
         for definition in graphs:
             if (definition.name, definition.version) not in self._seen:
                 self._seen.add((definition.name, definition.version))
                 self._learn(definition, ())
         known = [one.version for one in graphs if self._catalogue.program(name, one.version) is not None]
         return known[-1] if known else None
+
+    async def learn_version(self, name: str, version: str) -> None:
+        """Learn one version from the store, because a log names it. Raises NotFound if it is not there."""
+        if self._catalogue.program(name, version) is not None:
+            return
+        found = await self._retry_until_available(partial(self._definitions.get, name, version))
+        if found is None:
+            raise NotFound(f"Version {version} of {name} is not in the store.", code="run.not_found")
+        self._catalogue.learn(found)
 
     def _learn(self, definition: Definition, own: Collection[str]) -> None:
         catalogue = self._catalogue
@@ -109,15 +118,10 @@ class Library:
             # Runs of this version wait for a host that can read it; all other runs continue.
             log.warning("weft: this host cannot run %s %s: %s", definition.name, definition.version, error)
 
-    async def _learn_versions(self, name: str) -> set[str]:
-        """Learn all versions of a workflow in the store. Returns them."""
+    async def _learn_versions(self, name: str) -> dict[str, str]:
+        """Learn all versions of a workflow in the store. Returns them with their origins."""
         found = await self._retry_until_available(partial(self._definitions.versions, name))
         for definition in found:
             self._catalogue.learn(definition)
             self._seen.add((definition.name, definition.version))
-        return {definition.version for definition in found}
-
-    async def _store(self, definition: Definition) -> None:
-        """Store a definition. If an equal graph with another source is stored under this version, that one stays."""
-        with contextlib.suppress(Conflict):
-            await self._definitions.put(definition)
+        return {definition.version: definition.origin for definition in found}

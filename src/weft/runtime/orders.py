@@ -20,10 +20,12 @@ from weft.core.findings import did_you_mean
 from weft.core.ids import GOAL
 from weft.errors import UnknownWorkflow, UsageError
 from weft.ports.clock import Ids
-from weft.ports.store import Definition, Definitions
+from weft.ports.definitions import Definition, Definitions
 from weft.runtime.catalogue import Callee, HostCatalogue
 from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.programs import start_plan
+from weft.runtime.tags import WorkflowTags
+from weft.runtime.version_refs import MARKS, parse_version_ref
 
 GOALS = Callee("1", "goal")
 """Goals have one version, because each run has its own plan."""
@@ -38,7 +40,9 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     goals: Sequence[str] = ()
     """Steps whose results are wanted, instead of a workflow."""
     version: str | None = None
-    """A version, or the tag of a graph; None for the newest registered version."""
+    """A version; None for the newest registered version, or for the one that ``workflow`` names (``order:live``)."""
+    tag: str = ""
+    """The tag that named the version."""
     id: str | None = None
     existing: str = "attach"
     attributes: Mapping[str, Any] = {}
@@ -46,6 +50,17 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     delay_ms: int = 0
     words: Sequence[str] = ()
     """The names of arguments that were typed as text and are not converted yet."""
+
+
+async def pin_version(order: StartOrder, tags: WorkflowTags) -> StartOrder:
+    """Replace a name such as ``order:live`` by the workflow and the version. Raises BadValue, NotFound, UsageError."""
+    if not any(mark in order.workflow for mark in MARKS):
+        return order
+    if order.version is not None:
+        raise UsageError(f"{order.workflow} names a version, and version={order.version!r} another.")
+    ref = parse_version_ref(order.workflow)
+    version = ref.version or await tags.version(ref)
+    return msgspec.structs.replace(order, workflow=ref.workflow, version=version, tag=ref.label)
 
 
 async def start_of(
@@ -104,6 +119,7 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
         attributes=attributes_as_json(order.attributes),
         queue=check_name(order.queue) if order.queue is not None else "",
         words=list(order.words),
+        tag=order.tag,
     )
     planned = bool(bytes(plan))
     if not planned and not order.goals:
@@ -112,7 +128,7 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
 
 
 async def stored_workflow(definitions: Definitions, name: str, version: str) -> Definition | None:
-    """Return one version of a graph in the store, by its version or a tag."""
+    """Return one version of a graph in the store."""
     return await definitions.get(name, version) if name != CATALOGUE else None
 
 

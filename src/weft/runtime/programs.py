@@ -6,7 +6,6 @@ continues with the version it began with, even if the document has changed.
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -35,15 +34,17 @@ from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId, Millis
+from weft.core.run.env import MissingInputs
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.state import restore_state as schedule_state
-from weft.errors import BadValue, Conflict, Corrupt, UnknownWorkflow
-from weft.ports.store import Definition, Definitions
+from weft.errors import BadValue, Conflict, Corrupt, Refused, UnknownWorkflow
+from weft.ports.definitions import Definition, Definitions, Origin
 from weft.runtime.calendar import CALENDAR
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
-from weft.runtime.run.driver import CodeDriver, DriverActor, Program
+from weft.runtime.run.driver import CodeDriver, Program
+from weft.runtime.run.driver_actor import DriverActor
 from weft.runtime.schemas import check_schema
 from weft.runtime.typed_words import reader_for_schema, reader_for_type
 from weft.steps.signature import argument_differences, fact_differences
@@ -106,7 +107,15 @@ class NoRegistry:
 class GraphProgram:
     """A compiled graph, with the steps of a host."""
 
-    def __init__(self, graph: GraphModel, version: str, registry: Registry) -> None:
+    def __init__(
+        self,
+        graph: GraphModel,
+        version: str,
+        registry: Registry,
+        find: Callable[[str], GraphProgram | None] = lambda _: None,
+    ) -> None:
+        """``find`` returns another version of the same graph, if it is in memory."""
+        self._find = find
         self.name = graph.name
         self.version = version
         self.graph = graph
@@ -116,6 +125,17 @@ class GraphProgram:
         self._revision = registry.revision
         self._tasks: dict[str, NodeTask] = {}
         """The tasks of nodes, worked out from the steps of this revision."""
+
+    def beside(self, find: Callable[[str], GraphProgram | None]) -> GraphProgram:
+        """Return the same program, with other versions beside it."""
+        return GraphProgram(self.graph, self.version, self._registry, find)
+
+    def at(self, version: str) -> GraphProgram:
+        """Return the program of another version of this graph. Raises MissingInputs."""
+        found = self if version == self.version else self._find(version)
+        if found is None:
+            raise MissingInputs(versions=[version])
+        return found
 
     def read(self, name: str, text: str) -> Any:
         """Convert a word that was typed for the graph's input."""
@@ -276,8 +296,10 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
         raise Corrupt(f"The style {style[:60]!r} of the run is not known to this version of Weft.")
     if not isinstance(program, GraphProgram):
         raise UnknownWorkflow(f"The definition of this {style} run is not in the store.")
-    state = restore_state(snapshot) if snapshot is not None else GraphState(uid=uid)
-    return GraphMachine(program, state)
+    if snapshot is None:
+        return GraphMachine(program, GraphState(uid=uid))
+    state = restore_state(snapshot)
+    return GraphMachine(program.at(state.version), state)
 
 
 # --- what depends on the style ------------------------------------------------------------------------------------
@@ -286,6 +308,11 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
 def needs_definition(style: str) -> bool:
     """Return whether runs of this style need a definition from the store."""
     return style == "graph"
+
+
+def has_versions(machine: Machine) -> bool:
+    """Return whether the versions of the run's program are in the store, so that a log needs those that it names."""
+    return isinstance(machine, GraphMachine)
 
 
 def is_published(style: str) -> bool:
@@ -327,6 +354,18 @@ def new_driver(machine: Machine, find: Programs, outside: DriverActor) -> CodeDr
     return CodeDriver(machine, program, outside)
 
 
+def code_program(program: AnyProgram | None) -> Program | None:
+    """Return the program if it is code, else None."""
+    return None if isinstance(program, (GraphProgram, GoalProgram)) else program
+
+
+def code_machine(machine: Machine) -> CodeMachine:
+    """Return the machine of a run that has code. Raises Refused if the run has none."""
+    if not isinstance(machine, CodeMachine):
+        raise Refused(f"{machine.state.run_id} is a {machine.style.name} run: it has no code to replay.")
+    return machine
+
+
 def has_dead_letters(machine: Machine) -> bool:
     """Return whether a run has dead letters."""
     return isinstance(machine.state, GraphState) and bool(machine.state.letters)
@@ -357,11 +396,17 @@ class Machines:
 # --- definitions in the store ------------------------------------------------------------------------------------
 
 
-class StoredGraph(msgspec.Struct, frozen=True):
-    """A version of a graph: the document as it was written, and the compiled graph."""
+class StoredGraph(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A version of a graph: its document as data and as its author wrote it, and the compiled graph.
+
+    A version that was made by a patch has the version it came from, and the operations that made it.
+    """
 
     source: dict[str, Any]
     graph: GraphModel
+    text: str = ""
+    base: str = ""
+    ops: list[Any] = []
 
 
 _stored = msgspec.json.Decoder(StoredGraph)
@@ -373,15 +418,16 @@ def graph_version(hash: str) -> str:
     return hash[:16]
 
 
-def graph_definition(graph: GraphModel, source: dict[str, Any], *, now: Millis) -> Definition:
+def graph_definition(stored: StoredGraph, *, now: Millis, origin: Origin = "hosted") -> Definition:
     """Make the definition of a graph for the store."""
     return Definition(
-        name=graph.name,
-        version=graph_version(model.content_hash(graph)),
+        name=stored.graph.name,
+        version=graph_version(model.content_hash(stored.graph)),
         style="graph",
         # Keep the author's order of fields: outputs have their fields in this order.
-        body=_encode(StoredGraph(source, graph)),
+        body=_encode(stored),
         created_at=now,
+        origin=origin,
     )
 
 
@@ -395,5 +441,9 @@ def read_graph(definition: Definition) -> StoredGraph:
 
 async def store_definition(definitions: Definitions, definition: Definition) -> None:
     """Store a version. If an equal graph with another source is stored, that one stays."""
-    with contextlib.suppress(Conflict):
-        await definitions.put(definition)
+    try:
+        if await definitions.put(definition):
+            return
+    except Conflict:
+        pass
+    await definitions.promote(definition.name, definition.version, definition.origin)

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
+import msgspec
+
+from weft.cache import BoundedCache
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.decider import Machine
 from weft.core.goal.plan import decode_plan
 from weft.core.ids import Seq
+from weft.core.run.env import MissingInputs, PastEvent
 from weft.core.run.state import FOLD, State
 from weft.errors import NotFound, RunUnreadable
-from weft.ports.store import RunRow, Store, StoredEvent
+from weft.ports.definitions import Definition
+from weft.ports.store import Loaded, RunRow, Store, StoredEvent
 from weft.runtime.programs import (
     AnyProgram,
     GraphProgram,
@@ -25,8 +30,13 @@ from weft.runtime.programs import (
 from weft.runtime.unreadable import definition_gone, readable, reading, unreadable
 from weft.steps.failures import text_of
 
+NO_SNAPSHOT = -1
+"""The fold number that no snapshot has: the whole log is folded."""
 EVENTS_PER_PAGE = 500
+_AFTER_END = (e.LetterDiscarded, e.RunForked, e.ResultsKnown)
+"""Events that leave a run over: dead letters are discarded, and a fork may begin after the end of its original."""
 POLL_SECONDS = 0.05
+VERSIONS_MAX = 1_000
 
 
 class RunReader:
@@ -39,19 +49,34 @@ class RunReader:
         self._directory = store.directory
         self._definitions = store.definitions
         self._program = program
+        self._versions: BoundedCache[tuple[str, str], GraphProgram] = BoundedCache(VERSIONS_MAX)
+        """Versions that were read from the store."""
 
-    async def machine(self, row: RunRow) -> Machine:
-        """Return a copy of the run, as of its committed log.
+    async def machine(self, row: RunRow, *, fold: int = FOLD) -> Machine:
+        """Return a copy of the run, as of its committed log. ``fold`` says which snapshots may be used.
 
         Raises NotFound, RunUnreadable.
         """
         with reading(row):
-            loaded = await self._log.load(row.uid, fold=FOLD)
+            loaded = await self._log.load(row.uid, fold=fold)
             if loaded is None:
                 raise NotFound(f"No run {row.id!r} in {self._url}.")
             for mail in loaded.inbox:
                 c.decode(mail.body)
             program = await self.program(row)
+        machine = None
+        while machine is None:
+            try:
+                machine = self._fold(row, loaded, program)
+            except MissingInputs as missing:
+                await self.read_versions(row, missing.versions)
+        if not machine.state.started:
+            machine.state.run_id = row.id
+        return machine
+
+    def _fold(self, row: RunRow, loaded: Loaded, program: GraphProgram | None) -> Machine:
+        """Apply the events of a run. Raises RunUnreadable, and MissingInputs if a version is not in memory."""
+        with reading(row):
             style = row.style
             if needs_definition(style) and program is None:
                 if row.seq:
@@ -61,23 +86,68 @@ class RunReader:
         for stored in loaded.events:
             try:
                 machine.evolve(e.decode(stored.body), at=stored.at)
+            except MissingInputs:
+                raise
             except Exception as error:
                 raise unreadable(row, f"Event {stored.seq}: {text_of(error)}") from error
-        if not machine.state.started:
-            machine.state.run_id = row.id
         return machine
+
+    async def read_versions(self, row: RunRow, versions: Sequence[str]) -> None:
+        """Read other versions of the graph of a run. Raises RunUnreadable if one is gone."""
+        for version in versions:
+            if await self.version(row.workflow, version) is None:
+                raise definition_gone(msgspec.structs.replace(row, version=version))
+
+    async def past(self, row: RunRow) -> list[PastEvent]:
+        """Return all committed events of a run. Raises RunUnreadable."""
+        return [PastEvent(stored.at, e.decode(stored.body)) async for stored in self.events(row)]
+
+    async def empty_machine(self, row: RunRow, uid: str, past: Sequence[StoredEvent]) -> Machine:
+        """Return a machine that can fold the log of a run under this uid, with an empty state. Raises RunUnreadable."""
+        if needs_definition(row.style):
+            await self.read_versions(row, versions_in(past))
+        with reading(row):
+            program = await self.program(row)
+            if needs_definition(row.style) and program is None:
+                raise definition_gone(row)
+            return new_machine(row.style, program, uid)
 
     async def program(self, row: RunRow) -> GraphProgram | None:
         """Return the version of the graph that a run is pinned to; None for code."""
         if not needs_definition(row.style):
             return None
-        known = graph_program(self._program(row.workflow, row.version))
+        return await self.version(row.workflow, row.version)
+
+    async def version(self, workflow: str, version: str) -> GraphProgram | None:
+        """Return one version of a graph: the one that this process hosts, or the one in the store."""
+        known = self._known(workflow, version)
         if known is not None:
             return known
-        definition = await self._definitions.get(row.workflow, row.version)
+        definition = await self._definitions.get(workflow, version)
         if definition is None:
             return None
-        return GraphProgram(read_graph(definition).graph, row.version, NoRegistry())
+        return self.learn(definition)
+
+    def learn(self, definition: Definition) -> GraphProgram:
+        """Keep a version of a graph in memory, whether or not it is in the store."""
+        found = self._known(definition.name, definition.version)
+        if found is None:
+            graph = read_graph(definition).graph
+            found = self._keep(definition.name, GraphProgram(graph, definition.version, NoRegistry()))
+        return found
+
+    def _known(self, workflow: str, version: str) -> GraphProgram | None:
+        found = self._versions.get((workflow, version))
+        if found is None:
+            hosted = graph_program(self._program(workflow, version))
+            found = self._keep(workflow, hosted) if hosted is not None else None
+        return found
+
+    def _keep(self, workflow: str, program: GraphProgram) -> GraphProgram:
+        """Keep a program whose other versions are those that are known here."""
+        kept = program.beside(lambda other: self._known(workflow, other))
+        self._versions.put((workflow, program.version), kept)
+        return kept
 
     async def state(self, row: RunRow) -> State:
         """Return the state of a run as of its committed log."""
@@ -119,14 +189,14 @@ class RunReader:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def ending_of(self, row: RunRow) -> e.AnyEvent:
-        """Return the event that ended a run: the last one, not counting dead letters that were discarded since."""
+        """Return the event that ended a run: the last one, except for events that may follow an end."""
         seq = row.seq
         while True:
             found, problem = await readable(self._log, row, after=Seq(seq - 1), limit=1)
             if not found:
                 raise problem or unreadable(row, f"Event {seq} is missing.")
             event = e.decode(found[0].body)
-            if not isinstance(event, e.LetterDiscarded):
+            if not isinstance(event, _AFTER_END):
                 return event
             seq = Seq(seq - 1)
 
@@ -157,6 +227,12 @@ class RunReader:
                 return decode_plan(event.plan).goals
         start = await self.started_with(row)
         return goals_in(start) if isinstance(start, c.StartGoal) else []
+
+
+def versions_in(past: Sequence[StoredEvent]) -> list[str]:
+    """Return the versions that a log names: that of its start, and those of its patches."""
+    events = (e.decode(stored.body) for stored in past)
+    return [event.version for event in events if isinstance(event, e.RunStarted | e.RunPatched) and event.version]
 
 
 def goals_in(start: c.StartGoal) -> list[str]:

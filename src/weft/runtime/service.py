@@ -18,7 +18,6 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
 from weft.core.run.env import Env
-from weft.core.run.state import OVER
 from weft.errors import (
     BadPlan,
     BadValue,
@@ -32,10 +31,13 @@ from weft.errors import (
     UnknownStep,
     UsageError,
 )
+from weft.ports.boundary import boundary
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
+    IMPORTED,
     OVER_STATUSES,
     PENDING,
+    Append,
     KeyRow,
     Mail,
     NewRun,
@@ -50,8 +52,8 @@ from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.commit_feed import CommitFeed
-from weft.runtime.finished_error import finished_error
-from weft.runtime.orders import StartOrder, start_of
+from weft.runtime.finished_error import finished_error, imported_error
+from weft.runtime.orders import StartOrder, pin_version, start_of
 from weft.runtime.programs import AnyProgram, input_differences, is_published, needs_definition, store_definition
 from weft.runtime.reader import RunReader, goals_in
 from weft.runtime.retries import RetryUntilAvailable
@@ -60,6 +62,7 @@ from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
 from weft.runtime.status import HostStatus
 from weft.runtime.store_timeout import StoreTimeout
+from weft.runtime.tags import WorkflowTags
 from weft.runtime.typed_words import read_words_like
 from weft.runtime.unowned import UnownedRuns, decide_retry
 from weft.runtime.values import ValueStore
@@ -79,6 +82,8 @@ UNCHECKED = (c.DeliverMessage, c.CancelRun)
 """Commands that no open run refuses, so that they may be sent without reading its log."""
 REOPENING = (c.RetryRun, c.RequeueLetter, c.DiscardLetter)
 """Commands that a run accepts even when it is over."""
+CHANGING = (c.DeclareSchedule, c.PatchRun, c.SetResult)
+"""Commands that change a run that is over, and leave it over."""
 
 
 class StartResult(msgspec.Struct, frozen=True):
@@ -91,6 +96,9 @@ class StartResult(msgspec.Struct, frozen=True):
 
 class RunService:
     """Starts runs, gives them commands, and answers questions about them."""
+
+    tenant = ""
+    """The tenant whose runs these are; empty for the operator."""
 
     def __init__(self, store: Store, clock: Clock, ids: Ids, beside: RunService | None = None) -> None:
         """``beside`` is a service whose host this one also uses."""
@@ -108,6 +116,7 @@ class RunService:
         self.streams: StreamWriter | None = beside.streams if beside is not None else None
         self.retry_until_available: RetryUntilAvailable = beside.retry_until_available if beside is not None else _once
         """Repeat a call to the store until it answers; without a host, try once."""
+        self.tags = WorkflowTags(store.tags, self.tenant, self.clock)
         self._creator = RunCreator(store.log)
         self.values = ValueStore(put=self._put_blob, get=store.blobs.get)
         self._store_timeout = StoreTimeout(self._answered_at)
@@ -126,9 +135,10 @@ class RunService:
 
         ``catalogue`` says what names mean where there is no host; with neither, the host of the run checks the input.
 
-        Raises UnknownWorkflow, BadValue, BadPlan or UsageError for an order that cannot be, IdTaken for the id of
-        another run, and Unavailable or Full, soon, while the store takes nothing.
+        Raises UnknownWorkflow, BadValue, BadPlan or UsageError for an order that cannot be, NotFound for an unknown
+        tag, IdTaken for the id of another run, and Unavailable or Full, soon, while the store takes nothing.
         """
+        order = await pin_version(order, self.tags)
         start = await self._start_of(order, catalogue)
         if self.local is None and catalogue is not None and needs_definition(start.style):
             await self._keep_definition(start, catalogue)
@@ -216,6 +226,12 @@ class RunService:
                 found = await self._row_or_none(RunId(start.run_id))
             if found is not None:
                 return await self._attach(found, start, existing)
+            if await self.store.retention.is_doomed(RunId(start.run_id)):
+                raise IdTaken(
+                    f"{start.run_id} is being deleted.",
+                    hint="Start it again in a moment, or choose another id.",
+                    run_id=start.run_id,
+                )
             # Another start with this id is in progress here and not durable yet: wait for its outcome.
             await asyncio.sleep(POLL_SECONDS / 10)
 
@@ -245,6 +261,8 @@ class RunService:
 
     async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartResult:
         hint = "Choose another id, or omit it for a new run."
+        if row.status == IMPORTED:
+            raise IdTaken(f"{row.id} is the id of an imported run.", hint=hint, run_id=row.id)
         if existing == "refuse":
             raise IdTaken(f"{row.id} exists already.", hint=hint, run_id=row.id)
         if row.workflow != start.workflow:
@@ -283,6 +301,8 @@ class RunService:
                 return
         else:
             row = await self.row(run_id)
+        if row.status == IMPORTED:
+            raise imported_error(row)
         token = _token(command, key, row.seq)
         if token is not None and await self._is_known(row, token):
             return
@@ -292,14 +312,14 @@ class RunService:
                 await self.local.tell(actor, PendingCommand(command, key=token))
                 return
             except RunFinished:
-                if not isinstance(command, (*REOPENING, c.DeclareSchedule)):
+                if not isinstance(command, (*REOPENING, *CHANGING)):
                     raise
                 row = await self.row(run_id)  # the run has just ended and left memory
         if isinstance(command, REOPENING):
             await self._reopen(row, command, token)
-        elif row.status in OVER and isinstance(command, c.DeclareSchedule):
+        elif row.status in OVER_STATUSES and isinstance(command, CHANGING):
             await self._unowned.reopen(row, command, token)
-        elif row.status in OVER:
+        elif row.status in OVER_STATUSES:
             raise finished_error(row, command, self.clock.now_ms())
         elif not await self._unowned.settle_unreadable(row, command) and not await self._cancel_pending(row, command):
             await self._check(row, command)
@@ -311,7 +331,7 @@ class RunService:
         """Return whether this cancelled a run that no host had claimed."""
         if row.status != PENDING or not isinstance(command, c.CancelRun):
             return False
-        return await self._unowned.cancel_pending(row, command.reason)
+        return await self._unowned.cancel_pending(row, command)
 
     async def _send_to(self, run_id: RunId, command: c.Mailed, key: str | None) -> RunRow | None:
         """Send a command to a run that a host owns, in one call. Returns the row if nothing was sent: no host owns it.
@@ -373,7 +393,7 @@ class RunService:
         if local is None or not self.status.running:
             return None
         actor = local.find(row.uid)
-        asleep = row.status not in OVER and row.fault is None and row.seq > 0
+        asleep = row.status not in OVER_STATUSES and row.fault is None and row.seq > 0
         if actor is None and asleep and local.can_claim(row):
             if row.owner is None or await self.is_dead(row.owner):
                 await local.claim(row)
@@ -386,8 +406,8 @@ class RunService:
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
         """Refuse a command by the run's current state, as far as possible, because mail gets no answer."""
-        if isinstance(command, UNCHECKED):
-            return
+        if isinstance(command, (*UNCHECKED, c.PatchRun)):
+            return  # a patch was judged before it was sent
         machine = await self.reader.machine(row)
         machine.decide(command, Env(now=self.clock.now_ms(), check=check_schema))
 
@@ -402,8 +422,20 @@ class RunService:
             await self._unowned.reopen(row, command, token)
             return
         machine = await self.reader.machine(row)
-        decide_retry(machine, row, command, Millis(max(self.clock.now_ms(), machine.state.at)))
+        decide_retry(machine, row, command, Env(now=max(self.clock.now_ms(), machine.state.at), check=check_schema))
         await self._send(row, command, token)
+
+    def stored_id(self, run_id: str) -> RunId:
+        """Return the id of a run as the store and its log have it."""
+        return RunId(run_id)
+
+    async def write_run(self, run: Append) -> Outcome:
+        """Create a run with its whole log, which any host continues. The outcome is unknown after Unavailable."""
+        boundary("write_run.before")
+        outcome = await self.store.log.write_run(run)
+        boundary("write_run.after")
+        self.wake()
+        return outcome
 
     # --- reads ----------------------------------------------------------------------------------------------------
 
@@ -464,6 +496,8 @@ class RunService:
                 return Ending("failed", b"null", failure)
             case e.RunCancelledEvent(reason=reason):
                 return Ending("cancelled", b"null", None, reason)
+        if last.status == IMPORTED:
+            return Ending(IMPORTED, b"null", None)  # it had not ended when it was exported
         return await self.ending(run_id, timeout=timeout)
 
     async def _wait(self, row: RunRow, timeout: float | None) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from weft.runtime.retention_policy import RetentionPolicy
+
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of a host, in seconds unless the name says otherwise."""
@@ -43,5 +45,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """The maximum number of open runs in a tree, including the root."""
     short_path: bool = True
     """Whether plain steps take the short path and runs share callbacks of the loop. Simulations also run without it."""
+    retention: RetentionPolicy = RetentionPolicy()
+    """How long runs are kept."""
+    retention_seconds: float = 0.0
+    """How often to look for what need not be kept any longer; 0 means never."""
     tolerant: bool = False
     """Whether a divergence in arguments is only logged."""

@@ -16,13 +16,16 @@ import msgspec
 from weft.core import commands as c
 from weft.core.ids import TENANT_MARK, RunId, RunUid, Seq
 from weft.errors import NotAllowed, NotFound, UsageError
+from weft.ports.definitions import Definitions
+from weft.ports.retention import Holds, Retention
 from weft.ports.store import (
+    Append,
     Blobs,
-    Definitions,
     Directory,
     KeyRow,
     Loaded,
     Mail,
+    Outcome,
     Page,
     RunLog,
     RunQuery,
@@ -30,10 +33,13 @@ from weft.ports.store import (
     Store,
     StoredEvent,
 )
-from weft.ports.streams import Chunk, Streams
+from weft.ports.streams import Chunk, NewChunk, Streams
+from weft.ports.tags import Tag, TagKey, TagMove, Tags
 from weft.runtime.orders import check_run_id
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService, StartResult
+from weft.runtime.tags import OPERATOR
+from weft.runtime.tenant_retention import TenantHolds, TenantRetention, full_id
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -58,12 +64,13 @@ class TenantService(RunService):
 
     def __init__(self, service: RunService, tenant: str) -> None:
         self._service = service
+        self.tenant = tenant
         self.prefix = prefix_of(tenant)
-        super().__init__(_TenantStore(service.store, self.prefix), service.clock, service.ids, service)  # type: ignore[arg-type]
+        super().__init__(_TenantStore(service.store, self.prefix, tenant), service.clock, service.ids, service)  # type: ignore[arg-type]
 
     def with_prefix(self, run_id: str) -> RunId:
         """Return the id with the prefix. An id that already has it is unchanged: logs and hints show full ids."""
-        return _with_prefix(self.prefix, run_id)
+        return full_id(self.prefix, run_id)
 
     def without_prefix(self, run_id: str) -> RunId:
         """Return the id without the prefix."""
@@ -81,6 +88,12 @@ class TenantService(RunService):
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
         await self.wait_for_store(self.row(run_id), f"it is unknown whether there is a run {run_id!r}")
         await self._service.tell(self.with_prefix(run_id), command, key=key)
+
+    def stored_id(self, run_id: str) -> RunId:
+        return self.with_prefix(run_id)
+
+    async def write_run(self, run: Append) -> Outcome:
+        return await self._service.write_run(run)
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         await self.row(run_id)
@@ -104,7 +117,7 @@ class TenantService(RunService):
 class _TenantStore:
     """The parts of a store that the service of a tenant needs. None of them lists data of other tenants."""
 
-    def __init__(self, store: Store, prefix: str) -> None:
+    def __init__(self, store: Store, prefix: str, tenant: str) -> None:
         self.url = "this server"
         self.offset_ms = 0
         """The clock of the service has it already."""
@@ -112,7 +125,10 @@ class _TenantStore:
         self.log: RunLog = _TenantLog(store.log, self.directory)  # type: ignore[assignment]
         self.blobs: Blobs = store.blobs
         self.definitions: Definitions = store.definitions
-        self.streams: Streams = _TenantStreams(store.streams, self.directory)  # type: ignore[assignment]
+        self.retention: Retention = TenantRetention(store.retention, self.directory, prefix)  # type: ignore[assignment]
+        self.holds: Holds = TenantHolds(store.holds, self.directory, prefix)  # type: ignore[assignment]
+        self.tags: Tags = _TenantTags(store.tags, tenant)
+        self.streams: Streams = _TenantStreams(store.streams, self.directory)
 
 
 class _TenantDirectory:
@@ -123,7 +139,7 @@ class _TenantDirectory:
         self._prefix = prefix
 
     async def find(self, id: RunId) -> RunRow | None:
-        return self._visible(await self._directory.find(_with_prefix(self._prefix, id)))
+        return self._visible(await self._directory.find(full_id(self._prefix, id)))
 
     async def row(self, uid: RunUid) -> RunRow | None:
         return self._visible(await self._directory.row(uid))
@@ -132,9 +148,12 @@ class _TenantDirectory:
         return await self._directory.key(uid, key) if await self.row(uid) is not None else None
 
     async def search(self, query: RunQuery) -> Page:
-        wanted = msgspec.structs.replace(query, id_prefix=_with_prefix(self._prefix, query.id_prefix or ""))
+        wanted = msgspec.structs.replace(query, id_prefix=full_id(self._prefix, query.id_prefix or ""))
         page = await self._directory.search(wanted)
         return Page([row for row in map(self._visible, page.rows) if row is not None], page.cursor)
+
+    async def open_versions(self, id_prefix: str = "") -> Mapping[tuple[str, str], int]:
+        return await self._directory.open_versions(full_id(self._prefix, id_prefix))
 
     async def counts(self) -> Mapping[str, int]:
         raise NotAllowed("Only the operator may count all runs.")
@@ -144,6 +163,30 @@ class _TenantDirectory:
         if row is None or not row.id.startswith(self._prefix):
             return None
         return msgspec.structs.replace(row, id=RunId(row.id.removeprefix(self._prefix)))
+
+
+class _TenantTags:
+    """Reads the tags of one tenant and of the operator, and changes those of the tenant."""
+
+    def __init__(self, tags: Tags, tenant: str) -> None:
+        self._tags = tags
+        self._tenant = tenant
+
+    async def get(self, key: TagKey) -> Tag | None:
+        return await self._tags.get(key) if key.tenant in self._readable else None
+
+    async def find(self, tenant: str, workflow: str | None = None) -> Sequence[Tag]:
+        return await self._tags.find(tenant, workflow) if tenant in self._readable else ()
+
+    async def moves(self, key: TagKey, *, upto: int | None = None, limit: int = 100) -> Sequence[TagMove]:
+        return await self._tags.moves(key, upto=upto, limit=limit) if key.tenant in self._readable else ()
+
+    async def write(self, tag: Tag, move: TagMove | None = None) -> bool:
+        return tag.key.tenant == self._tenant and await self._tags.write(tag, move)
+
+    @property
+    def _readable(self) -> tuple[str, str]:
+        return OPERATOR, self._tenant
 
 
 class _TenantLog:
@@ -177,9 +220,9 @@ class _TenantStreams:
             return ()
         return await self._streams.read(uid, stream, after=after, limit=limit)
 
+    async def write(self, chunks: Sequence[NewChunk]) -> None:
+        own = {uid for uid in {chunk.uid for chunk in chunks} if await self._directory.row(uid) is not None}
+        await self._streams.write([chunk for chunk in chunks if chunk.uid in own])
+
     async def lengths(self, uid: RunUid) -> Mapping[str, int]:
         return await self._streams.lengths(uid) if await self._directory.row(uid) is not None else {}
-
-
-def _with_prefix(prefix: str, run_id: str) -> RunId:
-    return RunId(run_id if run_id.startswith(prefix) else f"{prefix}{run_id}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -26,10 +27,10 @@ from weft.core.schedule.calendar import ATTRIBUTE, schedule_id
 from weft.errors import NotFound, Refused, RunUnreadable
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import PENDING, Append, KeyRow, Mail, Outcome, Resolved, RunQuery, RunRow, Store, StoredEvent
+from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
 from weft.runtime.run.append_extras import DEAD_LETTERS
-from weft.runtime.schemas import check_schema
 
 CHECKED_MAX = 10_000
 
@@ -68,7 +69,9 @@ class UnownedRuns:
         machine = await self._reader.machine(row)
         now = Millis(max(self._clock.now_ms(), machine.state.at))
         events = []
-        for event in decide_retry(machine, row, command, now):
+        past = await self._reader.past(row) if isinstance(command, c.PatchRun) else None
+        inputs = DecisionInputs(self._store.blobs, now, past, partial(self._reader.read_versions, row))
+        for event in await inputs.decided(lambda env: decide_retry(machine, row, command, env)):
             machine.evolve(event, at=now)
             events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
         append = Append(
@@ -79,8 +82,11 @@ class UnownedRuns:
             status=row.status if machine.state.over else "running",
             attributes={DEAD_LETTERS: has_dead_letters(machine)} if DEAD_LETTERS in row.attributes else None,
             reopen=now,
-            resolved=Resolved(command.version, row.style) if isinstance(command, c.DeclareSchedule) else None,
+            resolved=Resolved(command.version, row.style)
+            if isinstance(command, c.DeclareSchedule | c.PatchRun) and command.version
+            else None,
             keys=[token] if token is not None else [],
+            refs=await inputs.write(),
             mail_taken=row.mail,
         )
         (outcome,) = await self._store.log.commit([append], self._claimant())
@@ -89,7 +95,7 @@ class UnownedRuns:
 
     # --- runs that no host has claimed ----------------------------------------------------------------------------
 
-    async def cancel_pending(self, row: RunRow, reason: str) -> bool:
+    async def cancel_pending(self, row: RunRow, command: c.CancelRun) -> bool:
         """End a run that no host has claimed. Returns False if a host has claimed it meanwhile."""
         if row.owner is not None:
             return False
@@ -102,7 +108,7 @@ class UnownedRuns:
             if loaded is None or loaded.row.owner != host:
                 return False
             now = Millis(max(self._clock.now_ms(), row.updated_at))
-            append = _end_of_pending(loaded.row, loaded.inbox, reason, now)
+            append = _end_of_pending(loaded.row, loaded.inbox, command, now)
             (outcome,) = await self._store.log.commit([append], host)
             if outcome is not Outcome.MAIL_WAITING:
                 return outcome is Outcome.ACCEPTED
@@ -221,9 +227,9 @@ class UnownedRuns:
                 return
 
 
-def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, now: Millis) -> Sequence[e.AnyEvent]:
-    """Decide the events of a retry. Raises Refused if the run cannot be retried."""
-    decided = machine.decide(command, Env(now=now, check=check_schema))
+def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, env: Env) -> Sequence[e.AnyEvent]:
+    """Decide the events of a retry. Raises Refused, MissingInputs."""
+    decided = machine.decide(command, env)
     if not decided:
         raise Refused(
             f"{row.id} is {row.status}, so it cannot be retried.",
@@ -232,7 +238,7 @@ def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, now: Millis) 
     return decided
 
 
-def _end_of_pending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis) -> Append:
+def _end_of_pending(row: RunRow, inbox: Sequence[Mail], cancel: c.CancelRun, now: Millis) -> Append:
     """Make the append with the whole log of a run that was cancelled before it began. Reports to its parent."""
     machine = CodeMachine.fresh(row.uid)
     commands = [(c.decode(piece.body), piece) for piece in inbox]
@@ -245,7 +251,10 @@ def _end_of_pending(row: RunRow, inbox: Sequence[Mail], reason: str, now: Millis
             decided += messages.decide_message(machine.state, command)
             if piece.key is not None:
                 keys.append(KeyRow(piece.key, piece.digest, Seq(len(decided))))
-    decided += [e.CancelRequested(reason=reason), e.RunCancelledEvent(reason=reason, never_begun=True)]
+    decided += [
+        e.CancelRequested(reason=cancel.reason, by=cancel.by),
+        e.RunCancelledEvent(reason=cancel.reason, never_begun=True),
+    ]
     events: list[StoredEvent] = []
     mail: list[Mail] = []
     for event in decided:

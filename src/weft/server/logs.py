@@ -14,7 +14,7 @@ import msgspec
 
 from weft.core.escapes import escape_controls, escape_line
 from weft.steps.secrets import strike, strike_json
-from weft.steps.task import CURRENT_TASK
+from weft.steps.task import current_task
 
 RUN_ID: ContextVar[str] = ContextVar("weft_run_id", default="")
 _STANDARD_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder(enc_hook=str).encode
 
 def current_run_id() -> str:
     """Return the run of the current step or request."""
-    task = CURRENT_TASK.get(None)
+    task = current_task()
     return task.run_id if task is not None else RUN_ID.get()
 
 
@@ -55,7 +55,7 @@ class AddRun(logging.Filter):
             run = current_run_id()
             if run:
                 record.run = run
-            task = CURRENT_TASK.get(None)
+            task = current_task()
             if task is not None:
                 record.step = task.step
         return True

@@ -73,7 +73,7 @@ def _operation(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
     parameters += _query_parameters(route.query) if route.query is not None else []
     if route.is_write:
         parameters.append(KEY_PARAMETER)
-    if route.body is msgspec.Raw:
+    if route.body is msgspec.Raw and route.scope is None:
         parameters.append(SIGNATURE_PARAMETER)
     if route.kind == "live" and "{" in route.path:
         parameters.append(LAST_ID_PARAMETER)

@@ -38,6 +38,8 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     hint: str = ""
     findings: list[Any] = []
     """Everything that is wrong with a refused document."""
+    plan: Any = None
+    """What a refused patch would do, and all reasons against it."""
 
 
 class RequestRefused(Exception):
@@ -72,7 +74,9 @@ TITLES = {
     503: "Not available now",
 }
 
-# The first class that matches gives the status.
+# A code that has a status of its own. A broken bundle is a file of the caller; a broken store is ours.
+CODES = {BUSY: 429, "bundle.corrupt": 422}
+# Otherwise, the first class that matches gives the status.
 STATUSES: tuple[tuple[type[WeftError], int], ...] = (
     (NotFound, 404),
     (UnknownWorkflow, 404),
@@ -99,8 +103,8 @@ def unknown_caller(detail: str) -> RequestRefused:
 
 def status_of(error: WeftError) -> int:
     """Return the HTTP status of an error."""
-    if error.code == BUSY:
-        return 429
+    if error.code in CODES:
+        return CODES[error.code]
     return next((status for cls, status in STATUSES if isinstance(error, cls)), 500)
 
 
@@ -109,7 +113,9 @@ def problem_of(error: WeftError) -> ProblemDetails:
     status = status_of(error)
     found = error.context.get("findings")
     findings = [msgspec.to_builtins(one, enc_hook=str) for one in found] if isinstance(found, list | tuple) else []
-    return problem(status, error.code, error.message, hint=error.hint, findings=findings)
+    plan = error.context.get("plan")
+    found_problem = problem(status, error.code, error.message, hint=error.hint, findings=findings)
+    return msgspec.structs.replace(found_problem, plan=msgspec.to_builtins(plan)) if plan is not None else found_problem
 
 
 def problem(

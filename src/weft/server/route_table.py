@@ -18,80 +18,43 @@ from weft.errors import (
 )
 from weft.server import views
 from weft.server.approvals.links import PATH
+from weft.server.bulk_routes import BULKS
+from weft.server.bundle_routes import BUNDLES
 from weft.server.endpoints import (
     approvals,
     dead_letters,
-    definitions,
     goals,
     health,
     links,
     live,
+    node_types,
     pages,
     streams,
     tasks,
     webhooks,
 )
+from weft.server.fork_routes import FORKS
+from weft.server.hand_routes import BY_HAND
 from weft.server.identity import AccessScope
+from weft.server.patch_routes import PATCHES
 from weft.server.request import FORM_TYPE
+from weft.server.retention_routes import RETENTION
 from weft.server.router import API, ApiRoute
 from weft.server.run_routes import COMMANDS, RUNS
 from weft.server.schedule_routes import SCHEDULES
 from weft.server.telemetry import MEDIA
+from weft.server.workflow_routes import WORKFLOWS
 
 SSE = "text/event-stream"
 HTML = "text/html; charset=utf-8"
 
 DEFINITIONS = (
     ApiRoute(
-        name="listWorkflows",
-        method="GET",
-        path=f"{API}/workflows",
-        summary="All workflows in all versions",
-        endpoint=definitions.list_workflows,
-        scope=AccessScope.READ,
-        query=views.PageQuery,
-        answer=views.Workflows,
-        errors=(UsageError,),
-    ),
-    ApiRoute(
-        name="listVersions",
-        method="GET",
-        path=f"{API}/workflows/{{name}}",
-        summary="The versions of a workflow, with their tags",
-        endpoint=definitions.list_versions,
-        scope=AccessScope.READ,
-        query=views.PageQuery,
-        answer=views.Workflows,
-        errors=(NotFound, UsageError),
-    ),
-    ApiRoute(
-        name="getVersion",
-        method="GET",
-        path=f"{API}/workflows/{{name}}/versions/{{version}}",
-        summary="One version, by its name or a tag: what it takes, and its document",
-        endpoint=definitions.show_version,
-        scope=AccessScope.READ,
-        answer=views.WorkflowDetail,
-        errors=(NotFound,),
-    ),
-    ApiRoute(
-        name="putTag",
-        method="PUT",
-        path=f"{API}/workflows/{{name}}/tags/{{tag}}",
-        summary="Set a tag to a version",
-        endpoint=definitions.put_tag,
-        scope=AccessScope.OPERATE,
-        operator_only=True,
-        body=views.NewTag,
-        answer=views.Tagged,
-        errors=(NotFound, UsageError),
-    ),
-    ApiRoute(
         name="listNodeTypes",
         method="GET",
         path=f"{API}/node-types",
         summary="The node types that packages have added",
-        endpoint=definitions.list_node_types,
+        endpoint=node_types.list_node_types,
         scope=AccessScope.READ,
         query=views.PageQuery,
         answer=views.NodeTypes,
@@ -459,4 +422,21 @@ ABOUT = (
     ),
 )
 
-ROUTES: tuple[ApiRoute, ...] = (*RUNS, *COMMANDS, *DEFINITIONS, *GOALS, *PEOPLE, *SCHEDULES, *TASKS, *LIVE, *ABOUT)
+ROUTES: tuple[ApiRoute, ...] = (
+    *RUNS,
+    *COMMANDS,
+    *BULKS,
+    *BUNDLES,
+    *WORKFLOWS,
+    *PATCHES,
+    *BY_HAND,
+    *DEFINITIONS,
+    *GOALS,
+    *PEOPLE,
+    *SCHEDULES,
+    *RETENTION,
+    *FORKS,
+    *TASKS,
+    *LIVE,
+    *ABOUT,
+)

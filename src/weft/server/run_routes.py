@@ -147,9 +147,9 @@ COMMANDS = (
         summary="Pause a run: no new work until it is resumed",
         endpoint=run_control.pause,
         scope=AccessScope.OPERATE,
-        body=views.Nothing,
+        body=views.Remark,
         answer=views.Accepted,
-        errors=(NotFound, RunFinished),
+        errors=(NotFound, RunFinished, UsageError),
     ),
     ApiRoute(
         name="resumeRun",
@@ -158,9 +158,9 @@ COMMANDS = (
         summary="Resume a paused or held run",
         endpoint=run_control.resume,
         scope=AccessScope.OPERATE,
-        body=views.Nothing,
+        body=views.Remark,
         answer=views.Accepted,
-        errors=(NotFound, RunFinished),
+        errors=(NotFound, RunFinished, UsageError),
     ),
     ApiRoute(
         name="retryRun",

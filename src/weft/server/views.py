@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta, Raw
 
-from weft.core.run.state import Status
+from weft.core.run.state import Status as StateStatus
 from weft.errors import Failure
 from weft.observe.diagnosis import Progress
 from weft.ports.store import RunRow
@@ -20,6 +20,8 @@ from weft.ports.streams import Chunk
 from weft.server.problems import ProblemDetails
 
 ATTEMPT_SECONDS_MAX = 3_600.0
+Status = StateStatus | Literal["imported"]
+"""The status of a run as its row has it."""
 Text = Annotated[str, Meta(max_length=10_000)]
 Name = Annotated[str, Meta(min_length=1, max_length=200)]
 Id = Annotated[str, Meta(min_length=1, max_length=500)]
@@ -90,6 +92,13 @@ class Runs(msgspec.Struct, frozen=True):
     cursor: str | None
 
 
+class ForkPoint(msgspec.Struct, frozen=True):
+    """The original of a fork, and the number of the last event that both runs share."""
+
+    run: str
+    seq: int
+
+
 class RunDetail(RunView, frozen=True, kw_only=True):
     """A run with its input and result."""
 
@@ -98,6 +107,10 @@ class RunDetail(RunView, frozen=True, kw_only=True):
     failure: Failure | None
     parent: str | None
     """The id of the run that started this one."""
+    forked_from: ForkPoint | None = None
+    """The original, if the run is a fork."""
+    forks: list[str] = []
+    """The ids of the newest forks of the run."""
     steps_done: int
     progress: list[Progress] = []
     """The progress of maps, fan-outs and work items."""
@@ -114,7 +127,7 @@ class StartBody(Form, frozen=True, kw_only=True):
     id: Id | None = None
     """A repeated start with the same id, workflow and input finds the same run."""
     version: Name | None = None
-    """A version or a tag; by default the newest hosted version."""
+    """A version; by default the newest hosted one, or that of the tag in ``workflow``: ``order:live``."""
     attributes: Annotated[dict[str, Any], Meta(max_length=50)] = msgspec.field(default_factory=dict)
     delay: Seconds = 0.0
     existing: Literal["attach", "refuse"] = "attach"
@@ -138,6 +151,8 @@ class RunsQuery(Form, frozen=True, kw_only=True):
     prefix: Id | None = None
     """The beginning of the ids of the runs."""
     parent: Id | None = None
+    forks: Id | None = None
+    """Only forks of this run."""
     all: bool = False
     """Also Weft's own runs, such as those of schedules."""
     limit: Limit = 50
@@ -203,6 +218,15 @@ class Cancel(Form, frozen=True, kw_only=True):
 
     reason: Text = ""
     force: bool = False
+    by: Text = ""
+    """Who asks for it. Ignored if the request has an API key, which says it; so for the commands below."""
+
+
+class Remark(Form, frozen=True, kw_only=True):
+    """Why something is done, and by whom."""
+
+    reason: Text = ""
+    by: Text = ""
 
 
 class Nothing(Form, frozen=True, kw_only=True):
@@ -210,9 +234,17 @@ class Nothing(Form, frozen=True, kw_only=True):
 
 
 class RetryFrom(Form, frozen=True, kw_only=True):
-    """Where to retry from. Everything from ``place`` on is repeated; if it is empty, what failed is repeated."""
+    """Where to retry from. Everything from ``place`` on is repeated; if it is empty, what failed is repeated.
+
+    Irreversible steps that may have been performed before wait for approval, except at the places in ``approved``.
+    While such a step is in flight, a retry from there needs ``force``.
+    """
 
     place: Text = ""
+    approved: list[Text] = []
+    force: bool = False
+    reason: Text = ""
+    by: Text = ""
 
 
 class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -261,40 +293,6 @@ class TreeView(msgspec.Struct, frozen=True, kw_only=True):
 class PageQuery(Form, frozen=True, kw_only=True):
     limit: Limit = 100
     cursor: Cursor | None = None
-
-
-class WorkflowView(msgspec.Struct, frozen=True, kw_only=True):
-    """One version of a workflow. ``hosted`` says whether it can be started here."""
-
-    name: str
-    version: str
-    style: str
-    hosted: bool
-    description: str
-    created_at: Moment | None
-    tags: list[str]
-
-
-class Workflows(msgspec.Struct, frozen=True):
-    workflows: list[WorkflowView]
-    cursor: str | None
-
-
-class WorkflowDetail(WorkflowView, frozen=True, kw_only=True):
-    """One version of a workflow, with the schema of its input and its document, if it has one."""
-
-    input: dict[str, Any] | None
-    source: dict[str, Any] | None
-
-
-class NewTag(Form, frozen=True, kw_only=True):
-    version: Name
-
-
-class Tagged(msgspec.Struct, frozen=True):
-    name: str
-    tag: str
-    version: str
 
 
 class NodeTypeView(msgspec.Struct, frozen=True):

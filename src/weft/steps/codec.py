@@ -72,7 +72,10 @@ class Codec(Generic[T]):
         if dumped is not value:
             check_storable(value, raw, what=what)
         if self.type is not Any:
-            self.decode(raw, what=what)
+            try:
+                self.read(raw)
+            except Misfit as misfit:
+                raise _wrong_type(misfit, what) from misfit.__cause__
         return raw
 
     def dump(self, value: T, *, what: str, name: str = "") -> Any:
@@ -100,11 +103,15 @@ class Codec(Generic[T]):
         try:
             return self.read(raw)
         except Misfit as misfit:
-            raise BadValue(misfit.sentence(what), code="value.wrong_type", path=misfit.path) from misfit.__cause__
+            raise _wrong_type(misfit, what) from misfit.__cause__
 
     def schema(self) -> dict[str, object]:
         """Return the JSON Schema that ``decode`` accepts, with ``$defs`` at the top."""
         return self._backend.schema()
+
+
+def _wrong_type(misfit: Misfit, what: str) -> BadValue:
+    return BadValue(misfit.sentence(what), code="value.wrong_type", path=misfit.path)
 
 
 @lru_cache(maxsize=4096)

@@ -16,7 +16,7 @@ from weft.steps.failures import failure_of_step
 from weft.steps.raised import call_in_thread
 from weft.steps.secrets import strike_json
 from weft.steps.signature import Signature
-from weft.steps.task import CURRENT_TASK, Executor, PerformedElsewhere, Task
+from weft.steps.task import CURRENT_TASK, Executor, PerformedElsewhere, Task, current_task
 
 
 class PythonStep:
@@ -56,6 +56,10 @@ class PythonStep:
                 hint="Move it to the top level of its module, or remove run_in='process'.",
             )
 
+    def check_result(self, raw: bytes) -> None:
+        """Raise BadValue if this is not a result that the function could return, as JSON."""
+        self._result.decode(raw, what=f"The result of {self.name}")
+
     async def perform(self, given: bytes, executor: Executor) -> bytes:
         if self.run_in == "process":
             return await self._perform_in_process(given, executor)
@@ -67,7 +71,8 @@ class PythonStep:
         return self._result.encode(value, what=self._returned)
 
     async def _perform_in_process(self, given: bytes, executor: Executor) -> bytes:
-        task = CURRENT_TASK.get()
+        task = current_task()
+        assert task is not None, "a step is performed for a task"
         where = (self.fn.__module__, self.fn.__qualname__)
         answer, failure, final = await executor.in_process(
             perform_here, where, given, (task.key, task.attempt, task.run_id, task.step)
@@ -92,7 +97,7 @@ def perform_here(
 ) -> tuple[bytes, bytes | None, bool]:
     """Perform a step in a child process. Arguments and result are JSON, so that only bytes are exchanged."""
     key, attempt, run_id, name = task
-    CURRENT_TASK.set(Task(key=key, attempt=attempt, run_id=run_id, step=name))
+    CURRENT_TASK.set(partial(Task, key=key, attempt=attempt, run_id=run_id, step=name))
     step: Any = importlib.import_module(where[0])
     for part in where[1].split("."):
         step = getattr(step, part)

@@ -101,6 +101,21 @@ def _remember(value: str, ref: str) -> None:
     _known.update(kept)
 
 
+def known_secrets() -> dict[str, str]:
+    """Return the values that this process has revealed, each with its place. The result contains secrets."""
+    return {value: mark.removeprefix("[secret ").removesuffix("]") for value, mark in _known.items()}
+
+
+def value_of_secret(ref: str) -> str | None:
+    """Return the value at a place, to search for it; None if it cannot be read here or is too short to be one."""
+    kind, _, place = ref.partition(":")
+    try:
+        value = _PROVIDERS[kind](place) if kind in _PROVIDERS else ""
+    except NotFound:
+        return None
+    return value if len(value) >= VALUE_CHARS_MIN else None
+
+
 def strike(text: str) -> str:
     """Replace the secrets that this process has revealed in a text."""
     for value, mark in _known.items():

@@ -77,7 +77,14 @@ class Task:
         self._emit(check_name(stream), chunk_of(stream, chunk))
 
 
-CURRENT_TASK: ContextVar[Task] = ContextVar("weft_task")
+CURRENT_TASK: ContextVar[Callable[[], Task]] = ContextVar("weft_task")
+"""Makes the task of the current step. Most steps never ask for it."""
+
+
+def current_task() -> Task | None:
+    """Return the task of the current step, or None outside a step."""
+    make = CURRENT_TASK.get(None)
+    return make() if make is not None else None
 
 
 def chunk_of(stream: str, chunk: Any) -> bytes:
@@ -93,13 +100,13 @@ def chunk_of(stream: str, chunk: Any) -> bytes:
 
 def release_slot() -> AbstractContextManager[None]:
     """Release the worker slot of the current step while the step waits for a run, which may need the slot."""
-    current = CURRENT_TASK.get(None)
+    current = current_task()
     return current._release_slot() if current is not None else nullcontext()  # noqa: SLF001
 
 
 def task() -> Task:
     """Return the task of the current step. Raises NoContext outside a step."""
-    current = CURRENT_TASK.get(None)
+    current = current_task()
     if current is None:
         raise NoContext(
             "weft.task() was called outside a step.",

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
 
 import msgspec
 
-from weft.core.ids import Epoch, Millis, RunId, RunUid
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.errors import UsageError
+from weft.ports.definitions import Origin
+from weft.ports.retention import DOOMED
 from weft.ports.store import PENDING, START_MAIL, Append, Mail, NewRun
+
+LAST_CHARACTER = "\U0010ffff"
+"""Follows every character of an id, so that it ends the range of ids with a prefix."""
+NOT_DOOMED = f"status <> '{DOOMED}'"
+"""For statements that find runs by anything but their uid: leave out what is being deleted."""
+NOBODY = HostId("")
+"""The host of an append that creates a run without an owner."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -28,6 +37,12 @@ def has_no_extras(append: Append) -> bool:
         and append.resolved is None
         and append.snapshot is None
     )
+
+
+def origins_below(origin: Origin) -> Sequence[str]:
+    """Return the origins of versions that may be raised to this one."""
+    origins: tuple[str, ...] = get_args(Origin)
+    return origins[: origins.index(origin)]
 
 
 def start_mail(run: NewRun) -> Mail | None:

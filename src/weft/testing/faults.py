@@ -26,17 +26,24 @@ import msgspec
 
 from weft.errors import Unavailable
 from weft.ports.access import Access
+from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
-from weft.ports.store import Blobs, Definitions, Directory, Inboxes, RunLog, TaskQueue
+from weft.ports.retention import Holds, Retention
+from weft.ports.store import Blobs, Directory, Inboxes, RunLog, TaskQueue
 from weft.ports.streams import Streams
+from weft.ports.tags import Tags
 from weft.stores.memory import MemoryStore
 from weft.testing.loop import PROCESS, SimLoop
 
 WRITES = frozenset({
-    "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.mark_fault", "inboxes.send_to",
+    "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.write_run",
+    "log.mark_fault", "inboxes.send_to",
     "blobs.put", "hosts.beat", "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit",
-    "definitions.put", "streams.write", "memos.put", "access.add", "access.revoke", "access.seed",
+    "definitions.put", "definitions.promote", "tags.write", "streams.write", "memos.put",
+    "access.add", "access.revoke", "access.seed",
+    "retention.doom", "retention.doom_each", "retention.clear", "retention.clear_streams", "holds.add", "holds.end",
+    "holds.record",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
 """Calls that a process makes before it owns anything, or after."""
@@ -113,9 +120,12 @@ class WiredStore:
         self.blobs = cast("Blobs", _Port("blobs", inner.blobs, carry))
         self.tasks = cast("TaskQueue", _Port("tasks", inner.tasks, carry))
         self.definitions = cast("Definitions", _Port("definitions", inner.definitions, carry))
+        self.tags = cast("Tags", _Port("tags", inner.tags, carry))
         self.streams = cast("Streams", _Port("streams", inner.streams, carry))
         self.access = cast("Access", _Port("access", inner.access, carry))
         self.memos = cast("Memos", _Port("memos", inner.memos, carry))
+        self.retention = cast("Retention", _Port("retention", inner.retention, carry))
+        self.holds = cast("Holds", _Port("holds", inner.holds, carry))
 
     async def open(self) -> None:
         """Do nothing, because there is nothing to connect to."""

@@ -7,13 +7,12 @@ only refer to.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from msgspec import Raw
 
 from weft.authoring.app import App
@@ -22,36 +21,16 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
-from weft.core.ids import EntryId, Millis, RunId, Seq
+from weft.core.ids import EntryId, Seq
 from weft.errors import Diverged, Evicted, UnknownWorkflow, UsageError, WeftError
 from weft.ports.store import StoredEvent
+from weft.runtime.bundles.recorded import read_recorded, replay_recorded
+from weft.runtime.bundles.service import BundleService
 from weft.runtime.call_format import format_call
+from weft.runtime.programs import is_published
 from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.service import RunService
 from weft.testing.world import SimRun
-
-FORMAT = "events/1"
-_REFERENCE = re.compile(rb"cas://sha256:([0-9a-f]{64})")
-
-
-class ExportedEvent(msgspec.Struct, frozen=True):
-    """One event as stored."""
-
-    seq: int
-    at: int
-    event: Raw
-
-
-class Exported(msgspec.Struct, frozen=True, kw_only=True):
-    """An exported run, which can be replayed."""
-
-    weft: str
-    run: str
-    uid: str
-    workflow: str
-    version: str
-    events: list[ExportedEvent]
-    blobs: dict[str, str] = {}
 
 
 def export_events(run: SimRun[Any]) -> dict[str, Any]:
@@ -61,45 +40,28 @@ def export_events(run: SimRun[Any]) -> dict[str, Any]:
 
 async def history_of(service: RunService, run_id: str) -> dict[str, Any]:
     """Return the events of a run as ``replay`` reads them."""
-    row = await service.row(RunId(run_id))
-    stored = [event async for event in service.reader.events(row)]
-    digests = {digest.decode() for event in stored for digest in _REFERENCE.findall(event.body)}
-    exported = Exported(
-        weft=FORMAT,
-        run=row.id,
-        uid=row.uid,
-        workflow=row.workflow,
-        version=row.version,
-        events=[ExportedEvent(event.seq, event.at, Raw(event.body)) for event in stored],
-        blobs={digest: (await service.store.blobs.get(digest)).decode() for digest in sorted(digests)},
-    )
-    return msgspec.json.decode(msgspec.json.encode(exported), type=dict[str, Any])
+    return await BundleService(service).export_events(run_id)
 
 
 def replay(app: App, path: str | Path) -> None:
-    """Replay the events in a file with the app's current code, performing nothing. Raises Diverged where they differ.
+    """Replay the runs in a file with the app's current code, performing nothing. Raises Diverged where they differ.
 
-    Also raises UsageError if the file is not an exported run, UnknownWorkflow if the app does not have its workflow.
+    The file is a bundle, or one run as JSON (``weft export``). Also raises UsageError if it is neither, Corrupt if the
+    bundle is damaged, UnknownWorkflow if the app does not have a workflow. Runs of graphs and goals have no code, so
+    their logs are only folded.
     """
     try:
-        exported = msgspec.json.decode(Path(path).read_bytes(), type=Exported)
-    except (OSError, msgspec.DecodeError) as error:
-        raise UsageError(
-            f"{path} cannot be read as an exported run: {error}.", hint="Write one with weft.testing.export_events."
-        ) from error
-    if exported.weft != FORMAT:
-        raise UsageError(f"{path} has the format {exported.weft!r}, but this version of Weft reads {FORMAT!r}.")
-    program = app.registered.find_program(exported.workflow, exported.version)
-    if program is None:
-        raise UnknownWorkflow(f'No workflow "{exported.workflow}" of version {exported.version} is registered.')
-    stored = [StoredEvent(Seq(each.seq), Millis(each.at), _compact(each.event)) for each in exported.events]
-    blobs = {digest: text.encode() for digest, text in exported.blobs.items()}
-    replay_log(program, exported.uid, stored, blobs)
-
-
-def _compact(event: Raw) -> bytes:
-    """Return JSON in its stored form, regardless of the formatting of the file."""
-    return msgspec.json.encode(msgspec.json.decode(event))
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}.") from error
+    for run in read_recorded(data, str(path)):
+        if is_published(run.style) or run.left_out:
+            asyncio.run(replay_recorded(run, app.registered.find_program))
+            continue
+        program = app.registered.find_program(run.workflow, run.version)
+        if program is None:
+            raise UnknownWorkflow(f'No workflow "{run.workflow}" of version {run.version} is registered.')
+        replay_log(program, run.uid, run.events, run.blobs)
 
 
 def replay_log(program: Program, uid: str, stored: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> None:
@@ -126,9 +88,13 @@ class _Listener:
     def __init__(self, machine: CodeMachine, stored: Sequence[StoredEvent], blobs: Mapping[str, bytes]) -> None:
         self._machine = machine
         self._stored = stored
+        self.committed_seq = Seq(len(stored))
         self._blobs = blobs
         self._beyond: Diverged | None = None
         self._ending: c.CompleteRun | c.FailRun | c.EndCancelled | c.HoldRun | None = None
+
+    def drop_from(self, entry: EntryId) -> None:
+        raise AssertionError("a fork drops entries only before its own work is durable")
 
     def issue(self, command: c.Asked) -> None:
         if isinstance(command, c.CompleteRun | c.FailRun | c.EndCancelled | c.HoldRun):

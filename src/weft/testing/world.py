@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, Unpack, overload
 
 from weft.authoring.app import App
 from weft.authoring.handles import Event, Handle
@@ -22,6 +22,7 @@ from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import UsageError
 from weft.observe.explanation import Waiting
+from weft.runtime.fork_order import ForkOptions
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.local import LocalRuns
 from weft.runtime.service import RunService
@@ -319,6 +320,19 @@ class SimRun(Generic[R]):
     def cancel(self, reason: str = "", *, force: bool = False) -> None:
         """Ask the run to stop. ``force`` ends it without running its code."""
         self.world._tell(self.id, CancelRun(reason, force))  # noqa: SLF001 - a run is part of its world
+
+    def fork(self, **options: Unpack[ForkOptions]) -> SimRun[R]:
+        """Make a new run that shares the past of this one, as ``Handle.fork`` does."""
+        self.world.settle()
+        key = self.world.new_key()
+        forked = self.world.perform(lambda: self._handle().fork(key=key, **options))
+
+        def forked_handle() -> Handle[R]:
+            made = self._handle()
+            made.id = forked.id
+            return made
+
+        return SimRun(self.world, forked.id, forked_handle)
 
     def waiting_for(self) -> list[Waiting]:
         """Return what the run waits for, with kind, location, begin and end of each wait."""

@@ -13,9 +13,11 @@ from weft.core import events as e
 from weft.core.code.locations import compact, key_of, registered
 from weft.core.code.state import CodeIndex, CodeState
 from weft.core.ids import EntryId, child_uid, tenant_prefix
+from weft.core.run import withheld
 from weft.core.run.env import Env
 from weft.core.run.messages import take_buffered, waiting_messages
-from weft.errors import Failure, NotFound, WeftError
+from weft.core.run.repeats import repeat_task
+from weft.errors import Failure, WeftError
 
 
 class Indexed(Protocol):
@@ -67,7 +69,7 @@ def _cancel_below(state: CodeState, index: CodeIndex, prefixes: Sequence[str]) -
     ]
 
 
-def _task(_: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
+def _task(state: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
     event = e.TaskScheduled(
         at=path,
         add=add,
@@ -79,6 +81,11 @@ def _task(_: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], __: E
         inline=ask.inline,
         early=ask.early,
     )
+    if state.earlier:
+        place = key_of(ask.scope, ask.name, ask.n)
+        earlier = state.earlier.get(place)
+        if earlier is not None:
+            event = repeat_task(state, earlier, place, event, ask.digest)
     return (event,)
 
 
@@ -117,6 +124,7 @@ def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str], __: En
 
 def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], env: Env) -> Sequence[e.AnyEvent]:
     try:
+        withheld.check_child(state, ask.workflow)
         env.check_child(state)
     except WeftError as error:
         failure = Failure(type=type(error).__name__, message=error.message, code=error.code)
@@ -138,6 +146,8 @@ def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], en
         # A child belongs to the tenant of its parent, whatever id the code chooses.
         prefix = tenant_prefix(state.run_id)
         run_id = ask.run_id if ask.run_id.startswith(prefix) else f"{prefix}{ask.run_id}"
+        if state.fork is not None:
+            run_id = f"{run_id}~{state.uid[-6:]}"  # the original has a child with this id
     times = state.reborn.get(place, 0)
     event = e.ChildStarted(
         at=path,
@@ -188,64 +198,3 @@ _REMOVED_SCOPES: dict[type, Callable[[Any], list[str]]] = {
     c.FinishLoop: lambda ask: [f"{key_of(ask.scope, ask.name, ask.n)}/"],
     c.DecideRace: lambda ask: [f"{key_of(ask.scope, ask.name, ask.n)}/{loser}/" for loser in ask.losers],
 }
-
-
-def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Sequence[e.AnyEvent]:
-    """Drop the entries that failed, were cancelled or were undone, so that they are performed again.
-
-    With ``start``, all entries from that place on are dropped too.
-    """
-    first = _first_at(state, index, command.start) if command.start else 0
-    undone = set(state.undone)
-    dropped = [
-        number
-        for number, entry in state.entries.items()
-        if entry.status in ("failed", "cancelled") or entry.key in undone or (first and number >= first)
-    ]
-    places = [*state.undone, *(state.entries[number].key for number in dropped)]
-    known = set(dropped)
-    rewound = [number for number in _loops_past(state, index, places) if number not in known]
-    stopped = [
-        e.EntryCancelled(entry=EntryId(number), child=state.children[number].uid if number in state.children else "")
-        for number in dropped
-        if state.entries[number].status == "open" and state.entries[number].kind != "loop"
-    ]
-    return (*stopped, e.RunRetried(dropped=[*dropped, *rewound]))
-
-
-def _first_at(state: CodeState, index: CodeIndex, place: str) -> int:
-    """Return the first entry at or below a place, or the loop entry if the place is in a round that was removed."""
-    number_here = index.keys.get(place)
-    entries: list[int] = index.below(f"{place}/")
-    if number_here is not None:
-        entries.append(number_here)
-    if entries:
-        return min(entries)
-    segments = place.split("/")
-    for at, segment in enumerate(segments):
-        number = index.keys.get("/".join(segments[:at])) if segment[:1] == "~" and segment[1:].isdigit() else None
-        loop = state.entries[number] if number is not None else None
-        if loop is not None and loop.kind == "loop" and (loop.status == "done" or loop.round > int(segment[1:])):
-            return _first_at(state, index, loop.key)
-    raise NotFound(
-        f"{state.run_id} has recorded nothing at {place!r}.",
-        hint=f"To see the recorded places: weft show {state.run_id}",
-    )
-
-
-def _loops_past(state: CodeState, index: CodeIndex, places: Sequence[str]) -> list[int]:
-    """Return the loops that have moved past one of these places.
-
-    A retry starts them again and replays the rounds that are still recorded.
-    """
-    loops: dict[int, None] = {}
-    for place in places:
-        segments = place.split("/")
-        for at, segment in enumerate(segments):
-            number = index.keys.get("/".join(segments[:at])) if segment[:1] == "~" else None
-            if number is None:
-                continue
-            loop = state.entries[number]
-            if loop.kind == "loop" and (loop.status == "done" or loop.round > int(segment[1:])):
-                loops[number] = None
-    return list(loops)

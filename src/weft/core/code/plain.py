@@ -46,6 +46,8 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
     state.steps_done += 1
     entry.status = "done"
     entry.output = report.output
+    if task.policy.effect == "irreversible":
+        entry.once = True
     state.facts.append(number)
     return e.TaskSucceeded(task=number, output=report.output, attempt=report.attempt)
 
@@ -56,7 +58,7 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
     policy = ask.policy
     if ask.inline or ask.early or policy.deadline_ms or state.queue:
         return None
-    if state.renewed or state.reversals or state.gone or state.gone_children:
+    if state.renewed or state.earlier or state.reversals or state.gone or state.gone_children or state.fork is not None:
         return None
     add: list[str] = []
     path = path_of(index, ask, add)

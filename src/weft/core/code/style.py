@@ -15,8 +15,9 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code import asks, endings
+from weft.core.code import asks, edits, endings
 from weft.core.code.locations import readable
+from weft.core.code.retry import decide_retry, decide_set
 from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import lifecycle, undo
@@ -26,7 +27,8 @@ from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Undo
-from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, MailRows
+from weft.core.run.statuses import unknown_command
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.errors import Failure
 
 _encode = msgspec.json.Encoder().encode
@@ -73,10 +75,19 @@ class CodeStyle:
     def question(self, name: int | str) -> int | None:
         number = name if isinstance(name, int) else self.index.keys.get(name)
         entry = self.state.entries.get(number) if number is not None else None
-        return number if entry is not None and entry.kind == "ask" else None
+        return number if entry is not None and (entry.kind == "ask" or number in self.state.asks) else None
+
+    def set_ended(self, command: c.SetResult) -> Sequence[e.AnyEvent]:
+        return decide_set(self.state, self.index, command)
+
+    def result_error(self, number: int, output: Raw, env: Env) -> str | None:
+        return None
 
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
-        return asks.decide_retry(self.state, self.index, command)
+        return decide_retry(self.state, self.index, command)
+
+    def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
+        raise unknown_command(self.state.run_id, self.name, command)
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         return lifecycle.cancel_open(self.state)
@@ -99,6 +110,7 @@ class CodeStyle:
         if kind == "step":
             entry.digest = event.digest
             entry.optional = event.policy.effect == "pure" or event.early
+            self.state.earlier.pop(entry.key, None)
         elif kind == "receive":
             entry.due = event.due
         elif kind == "child":
@@ -126,6 +138,7 @@ class CodeStyle:
         else:
             entry.status = "done"
             entry.output = Raw(_encode(ended.messages)) if ended.how == "messages" else ended.output
+            entry.once = ended.task is not None and ended.task.policy.effect == "irreversible"
             self.state.facts.append(ended.number)
 
     def _succeeded_late(self, entry: Entry, ended: Ended) -> bool:
@@ -153,6 +166,8 @@ class CodeStyle:
         if event.add:
             index.register(event.add)
         entry = Entry(id=EntryId(state.seq), key=readable(event.at, state.names), kind=kind)
+        if state.earlier and (kept := index.find(entry.key)) is not None:
+            self._drop(kept.id)  # its result is for another input
         state.entries[state.seq] = entry
         index.add(entry)
         return entry
@@ -197,18 +212,54 @@ class CodeStyle:
         self.state.facts.append(CANCEL)
 
     def _retried(self, event: e.RunRetried) -> None:
+        self._repeat(event.dropped, min(event.dropped, default=self.state.seq))
+
+    def _result_set(self, event: e.ResultSet) -> None:
+        """Replace the result of an entry that has ended. An open one ends by the next event."""
+        entry = self.state.entries.get(event.entry)
+        if entry is None or not (bytes(event.output) or event.failure is not None):
+            return
+        self._repeat(event.dropped, entry.id)
+        entry.status = "done" if event.failure is None else "failed"
+        entry.output, entry.failure = event.output or e.NULL, event.failure
+        entry.optional = True
+        if entry.id not in self.state.facts and entry.kind not in _INSTANT_KINDS:
+            self.state.facts.append(entry.id)
+        self.state.undone = [place for place in self.state.undone if place != entry.key]
+
+    def _repeat(self, dropped: Sequence[int], first: int) -> None:
+        """Remove entries that the code will ask for again, because the result of entry ``first`` may change."""
+        state = self.state
+        for number in dropped:
+            entry = state.entries.get(number)
+            if entry is not None and entry.kind == "child":
+                state.reborn[entry.key] = state.reborn.get(entry.key, 0) + 1
+            self._drop(number)
+        # With a new result of a dropped entry, the code may skip entries that were recorded after it.
+        for number, entry in state.entries.items():
+            if number > first:
+                entry.optional = True
+        is_cancelled = state.cancelled is not None
+        state.facts = [fact for fact in state.facts if fact in state.entries or (fact == CANCEL and is_cancelled)]
+        state.dropped = 0
+        state.steps_done = sum(1 for entry in state.entries.values() if entry.kind == "step" and entry.status == "done")
+
+    def _forked(self, event: e.RunForked) -> None:
+        for child in event.children:
+            if child.entry in self.state.entries:
+                self.state.entries[child.entry].child = child.run_id
+
+    def _edited(self, event: e.RunEdited) -> None:
+        edits.evolve_edited(self.index, event)
+
+    def _dropped(self, event: e.EntriesDropped) -> None:
         state = self.state
         for number in event.dropped:
             entry = state.entries.get(number)
             if entry is not None and entry.kind == "child":
                 state.reborn[entry.key] = state.reborn.get(entry.key, 0) + 1
             self._drop(number)
-        # With a new result of a dropped entry, the code may skip entries that were recorded after it.
-        first = min(event.dropped, default=state.seq)
-        for number, entry in state.entries.items():
-            if number > first:
-                entry.optional = True
-        state.facts = [fact for fact in state.facts if fact in state.entries]
+        state.facts = [fact for fact in state.facts if fact == CANCEL or fact in state.entries]
         state.dropped = 0
         state.steps_done = sum(1 for entry in state.entries.values() if entry.kind == "step" and entry.status == "done")
 
@@ -276,6 +327,10 @@ class CodeStyle:
             e.CancelRequested: _stop_requested,
             e.RunTimedOut: _stop_requested,
             e.RunRetried: _retried,
+            e.RunForked: _forked,
+            e.RunEdited: _edited,
+            e.EntriesDropped: _dropped,
+            e.ResultSet: _result_set,
             e.AttributesSet: _attributes_set,
             e.MessageRefused: _message_refused,
             e.MessageAnswered: _message_answered,
@@ -294,8 +349,14 @@ class CodeStyle:
         c.CompleteRun: endings.complete,
         c.FailRun: endings.fail,
         c.EndCancelled: endings.end_cancelled,
+        c.EditRun: edits.decide_edit,
+        c.DropEntries: edits.decide_drop,
     }
 
 
 EVENTS: frozenset[type] = frozenset(CodeStyle.evolve) - {e.WorkAccepted}
 """All events that the log of a code run can contain."""
+FORK_EVENTS: frozenset[type] = frozenset(
+    {e.RunForked, e.ResultsKnown, e.RunEdited, e.EntriesDropped, e.TaskReleased, e.PerformAsked}
+)
+"""The events that only a fork has."""

@@ -169,7 +169,7 @@ class Catalogue:
 
     def check_conflicts(self, step: StepDef, *, cycles: bool = True) -> None:
         """Check a definition against the others. Raises BadStep."""
-        found = [*self._conflicts(step)]
+        found = [*self.type_conflicts(step)]
         if found:
             raise bad_step(step.id, found)
         cycle = self._cycle(step) if cycles else []
@@ -182,7 +182,8 @@ class Catalogue:
                 path=cycle,
             )
 
-    def _conflicts(self, step: StepDef) -> Iterator[Finding]:
+    def type_conflicts(self, step: StepDef) -> Iterator[Finding]:
+        """Yield the facts of a step that other steps declare with another type."""
         for fact, declared in declared_types(step):
             others = [
                 (min(known.steps - {step.id}), known.type)
@@ -245,6 +246,13 @@ class Catalogue:
                 if there not in done:
                     todo.append((there, False))
         return False
+
+    def find_cycle(self) -> list[str]:
+        """Return a path from some step back to itself, or an empty list if no step needs itself."""
+        if not self.has_cycle():
+            return []
+        paths = (self._cycle(entry.definition) for entry in self.entries.values())
+        return next(path for path in paths if path)
 
     def _before(self, place: tuple[str, str]) -> Iterator[tuple[str, str]]:
         kind, name = place

@@ -55,9 +55,11 @@ class Items:
         run.active += 1
         run.open[index] = number
         place = state.places[number] = Place(event.node, index)
-        task = state.tasks.get(number)
+        task = state.tasks.get(number) or state.parked.get(number)
         if task is not None:
             task.place = self.item_name(place) if run.fan_out else event.node
+            if state.earlier:
+                state.earlier.pop(task.place, None)
 
     def skip(self, event: e.WorkSkipped) -> None:
         """Skip an item because its predicate is false."""

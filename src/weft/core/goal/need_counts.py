@@ -261,13 +261,18 @@ class NeedCounts:
         return self._first(self.unstartable, "cannot_start")
 
     def first_working(self) -> StepNode | None:
+        """Return a step whose items are all over, or else one that can begin another item."""
         heap = self.pumping
         while heap:
             step = self.by_index[heap[0]]
             if step.run.status == "active" and (step.run.left == 0 or step.has_items):
-                return step
+                return step if step.run.left == 0 or len(heap) == 1 else self._first_done() or step
             heappop(heap)
         return None
+
+    def _first_done(self) -> StepNode | None:
+        steps = (self.by_index[index] for index in sorted(set(self.pumping)))
+        return next((step for step in steps if step.run.status == "active" and step.run.left == 0), None)
 
     def first_ready(self) -> StepNode | None:
         heap = self.ready

@@ -26,7 +26,7 @@ def take_success(style: GoalStyle, report: c.ReportTaskSucceeded, env: Env) -> C
     """Record a success, complete its step and start others. Returns None, and changes nothing, in any other case."""
     state = style.state
     place = state.places.get(report.task)
-    if place is None or state.deadlines or not state.begun or succeeded_task(state, report) is None:
+    if place is None or state.deadlines or state.earlier or not state.begun or succeeded_task(state, report) is None:
         return None
     simple = style.simple
     if simple is None:

@@ -7,7 +7,7 @@ are in docs/internals/goal.md#2-the-planner.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -44,6 +44,36 @@ def make_plan(catalogue: Catalogue, goals: Sequence[str], given: Iterable[str]) 
     return plan
 
 
+class KnownFacts(msgspec.Struct, frozen=True):
+    """The facts that a plan can rely on. At the start of a run, only the given ones.
+
+    In a run that is planned again, ``values`` are all facts with a value. ``met`` and ``dead`` name needs, as step and
+    fact: those with a value that their match accepts, and those that can never be met.
+    """
+
+    given: frozenset[str]
+    values: frozenset[str]
+    met: frozenset[tuple[str, str]] = frozenset()
+    dead: frozenset[tuple[str, str]] = frozenset()
+
+
+def plan_again(
+    catalogue: Catalogue, goals: Sequence[str], known: KnownFacts, inner: Catalogue, kept: Mapping[str, GoalPlan]
+) -> GoalPlan:
+    """Return the plan for a run that has begun, even if facts are missing.
+
+    The child plans in ``kept`` stay as they are. New ones are made from the steps in ``inner``.
+
+    Raises:
+        UnknownStep: a goal, of this plan or of a child run, is not in the catalogue.
+        LimitExceeded: child runs are nested too deeply, or the plan has too many steps.
+    """
+    walk = _Walk(catalogue, tuple(goals), known)
+    walk.run()
+    children, _, _ = _PlanMaker(inner).children(walk, (), kept)
+    return walk.result(children)
+
+
 class _SizedPlan(msgspec.Struct, frozen=True):
     """A plan, the number of steps in it including inner plans, and how deep inner plans are nested."""
 
@@ -68,13 +98,23 @@ class _PlanMaker:
             raise LimitExceeded(f"Child runs nest deeper than {DEPTH_MAX}: {'/'.join(above)}.")
         if found is not None:
             return found
-        walk = _Walk(self.catalogue, goals, given)
+        walk = _Walk(self.catalogue, goals, KnownFacts(given, given))
         walk.run()
+        children, size, height = self.children(walk, above, NO_PLANS)
+        self.known[goals, given] = sized = _SizedPlan(walk.result(children), size, height)
+        return sized
+
+    def children(
+        self, walk: _Walk, above: tuple[str, ...], kept: Mapping[str, GoalPlan]
+    ) -> tuple[dict[str, GoalPlan], int, int]:
+        """Return the plans of goal steps, the number of steps in all plans together, and how deep they are nested."""
         children: dict[str, GoalPlan] = {}
         size, height = len(walk.steps), 0
-        for step in sorted(walk.steps) if self.catalogue.callers else ():
-            definition = self.catalogue.entries[step].definition
-            if isinstance(definition.way, GoalWay):
+        for step in sorted(walk.steps) if walk.catalogue.callers else ():
+            definition = walk.entries[step].definition
+            if step in kept:
+                children[step] = kept[step]
+            elif isinstance(definition.way, GoalWay):
                 sure = frozenset(inner_name(fact, need) for fact, need in definition.needs.items() if need.is_sure)
                 child = self._make(tuple(dict.fromkeys(definition.way.goals)), sure, (*above, step))
                 size, height = size + child.size, max(height, child.height + 1)
@@ -82,11 +122,11 @@ class _PlanMaker:
                     raise LimitExceeded(f"A plan with its child runs has more than {STEPS_MAX:,} steps.")
                 children[step] = child.plan
                 walk.add_child(step, child.plan)
-        self.known[goals, given] = sized = _SizedPlan(walk.result(children), size, height)
-        return sized
+        return children, size, height
 
 
 NO_STEPS: list[str] = []
+NO_PLANS: Mapping[str, GoalPlan] = {}
 NeedKey = tuple[str, str, bool, bool]
 """A need as stored in the catalogue: fact, collect, whether it is required, whether it is a gate."""
 
@@ -94,12 +134,15 @@ NeedKey = tuple[str, str, bool, bool]
 class _Walk:
     """Builds one plan."""
 
-    def __init__(self, catalogue: Catalogue, goals: tuple[str, ...], given: frozenset[str]) -> None:
+    def __init__(self, catalogue: Catalogue, goals: tuple[str, ...], known: KnownFacts) -> None:
         self.catalogue = catalogue
         self.entries = catalogue.entries
         self.providers = catalogue.providers
         self.goals = goals
-        self.given = given
+        self.given = known.given
+        self.values = known.values
+        self.met_needs = known.met
+        self.dead_needs = known.dead
         for goal in goals:
             catalogue.step(goal)
         self.blocked: dict[str, list[str]] = {}
@@ -146,7 +189,7 @@ class _Walk:
         return order
 
     def _could_run(self, entries: Sequence[CatalogueEntry]) -> None:
-        given, waiting, blocked = self.given, self.waiting, self.blocked
+        given, dead, waiting, blocked = self.values, self.dead_needs, self.waiting, self.blocked
         unmet: dict[str, int] = {}
         """By fact that all providers must give, how many of them cannot run yet."""
         lacks: dict[str, int] = {}
@@ -155,7 +198,7 @@ class _Walk:
         for entry in entries:
             count = 0
             for fact in entry.once:
-                if fact not in given:
+                if fact not in given and not (dead and (entry.id, fact) in dead):
                     count += 1
                     if fact in waiting:
                         self.waiting_more.setdefault(fact, []).append(entry)
@@ -163,7 +206,7 @@ class _Walk:
                         waiting[fact] = entry
             for fact in entry.every:
                 unblocked = self._unblocked(fact)
-                if fact not in given or unblocked:
+                if (fact not in given or unblocked) and not (dead and (entry.id, fact) in dead):
                     count += 1
                     unmet[fact] = unblocked
                     self.waiting_all.setdefault(fact, []).append(entry)
@@ -203,10 +246,10 @@ class _Walk:
 
     def _lacks(self, entry: CatalogueEntry) -> list[str]:
         """Return the facts that a step still lacks after every step that can run has run."""
-        return [fact for fact, every in entry.lacking if self._is_lacked(fact, every=every)]
+        return [fact for fact, every in entry.lacking if self._is_lacked(entry.id, fact, every=every)]
 
-    def _is_lacked(self, fact: str, *, every: bool) -> bool:
-        return fact in (self.waiting_all if every else self.waiting)
+    def _is_lacked(self, step: str, fact: str, *, every: bool) -> bool:
+        return fact in (self.waiting_all if every else self.waiting) and (step, fact) not in self.dead_needs
 
     # --- pass 2 ---------------------------------------------------------------------------------------------------
 
@@ -227,7 +270,7 @@ class _Walk:
 
     def _walk(self, postponed: list[tuple[str, NeedKey]] | None, *, certain: bool) -> None:
         todo, steps, entries = self.todo, self.steps, self.entries
-        given, waiting, demanded = self.given, self.waiting, self.walked["demand"]
+        values, waiting, demanded = self.values, self.waiting, self.walked["demand"]
         while todo:
             step = todo.pop()
             if step in steps:
@@ -236,7 +279,7 @@ class _Walk:
             entry = entries[step]
             for need in entry.needs:
                 fact = need[0]
-                if not entry.gates and need[1] == "first" and fact not in waiting and fact not in given:
+                if not entry.gates and need[1] == "first" and fact not in waiting and fact not in values:
                     # The common case, without a call of ``_look``.
                     if fact not in demanded:
                         self._demand(fact)
@@ -247,9 +290,9 @@ class _Walk:
 
     def _look(self, step: str, need: NeedKey, *, certain: bool) -> None:
         fact, collect, required, _ = need
-        if collect == "first" and fact in self.given:
+        if collect == "first" and (fact in self.given or (step, fact) in self.met_needs):
             kind = "prune"
-        elif required and collect != "none" and self._is_lacked(fact, every=collect == "all"):
+        elif required and collect != "none" and self._is_lacked(step, fact, every=collect == "all"):
             kind = "follow"
             if not self._unblocked(fact):
                 self._lacking(fact, step, certain=certain)
@@ -284,7 +327,7 @@ class _Walk:
             self.todo.append(provider)
         elif kind == "prune":
             gives = self.entries[provider].gives
-            self.met["satisfied"][provider] = [fact for fact in gives if fact in self.given]
+            self.met["satisfied"][provider] = [fact for fact in gives if fact in self.values]
         else:
             self.met["missing"][provider] = self._lacks(self.entries[provider])
 

@@ -70,6 +70,18 @@ class HostedGoals(Protocol):
         ...
 
 
+class TrialGoals:
+    """A program for the copy of a run. Whichever workflows this host has, child runs begin in the copy."""
+
+    def __init__(self, program: HostedGoals) -> None:
+        self.reader = program.reader
+        self.body = program.body
+        self.plan = program.plan
+
+    def version_of(self, workflow: str) -> tuple[str, Style]:
+        return "", "code"
+
+
 def predicate_for(script: Script, bindings: Mapping[str, Any]) -> Predicate:
     """Return the predicate with which the runtime evaluates a script."""
     return Predicate(script.lang, script.source, _canonical(bindings))

@@ -35,9 +35,8 @@ def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
     failed = _check_deferred(turn) if flow.unchecked else None
     if failed is not None:
         return (failed,)
-    if flow.pumping and (working := flow.first_working()) is not None:
-        if working.run.left:
-            return pump(turn, working)
+    working = flow.first_working() if flow.pumping else None
+    if working is not None and not working.run.left:
         if working.is_idle:  # another step gave its facts while the run was paused, so undo this one
             return (e.StepSkipped(step=working.id, reason=NOT_NEEDED),)
         return complete(turn, working)
@@ -47,6 +46,8 @@ def next_events(turn: Turn) -> Sequence[e.AnyEvent]:
         return (e.RunEnding(failure=run_failure(turn)),)
     if flow.idle and (idle := flow.all_idle()):  # 2
         return [e.StepSkipped(step=step.id, reason=NOT_NEEDED) for step in idle]
+    if working is not None:
+        return pump(turn, working)
     if flow.waiting and (waiting := flow.all_waiting()):  # 3
         return [
             _deadline(turn, step, need.fact.name, need.need.deadline) for step in waiting for need in step.windows()

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import NULL
+from weft.core.goal.definitions import StepDef
 from weft.core.run.state import State, Undo
 from weft.errors import Failure
 
@@ -67,6 +68,10 @@ class StepRun(msgspec.Struct, omit_defaults=True):
     """The facts that the step has given, whether or not their values were kept."""
     outputs: dict[str, Raw] = {}
     """The outputs of a goal."""
+    replaced: StepDef | None = None
+    """The definition under which the step began, if a patch of the failed run has replaced it."""
+    renewed: dict[str, int] = {}
+    """By location, the number in the keys of items, if the step was replaced after it began."""
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
@@ -83,6 +88,14 @@ class Window(msgspec.Struct, frozen=True, array_like=True):
     fact: str
 
 
+class PlanRevision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The goals and definitions before a patch: ``steps`` has those that it changed, ``new`` the ids that it added."""
+
+    goals: list[str]
+    steps: dict[str, StepDef] = {}
+    new: list[str] = []
+
+
 class GoalState(State, kw_only=True, omit_defaults=True):
     """The state of a goal run."""
 
@@ -96,6 +109,14 @@ class GoalState(State, kw_only=True, omit_defaults=True):
     deadlines: dict[int, Window] = msgspec.field(default_factory=dict)
     dropped: list[str] = msgspec.field(default_factory=list)
     """Steps that were not over when the run failed or was cancelled."""
+    definitions: dict[str, StepDef] = msgspec.field(default_factory=dict)
+    """Steps outside the plan that a patch can plan: they were planned before, or an earlier patch brought them."""
+    plan_revisions: list[PlanRevision] = msgspec.field(default_factory=list)
+    """What each patch has changed, so that it can be undone."""
+    read: list[str] = msgspec.field(default_factory=list)
+    """Facts read by steps that have been replaced, reopened or removed since."""
+    unread: dict[str, list[str]] = msgspec.field(default_factory=dict)
+    """By fact that a patch gave, the steps that had begun before. They have not read that value."""
 
 
 _decoder: msgspec.json.Decoder[GoalState] = msgspec.json.Decoder(GoalState)

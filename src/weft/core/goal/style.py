@@ -13,30 +13,33 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.goal import task_results
+from weft.core.goal import edits, task_results
 from weft.core.goal.definitions import AskWay, GoalWay
 from weft.core.goal.inputs import BoundInputs, assemble_inputs
 from weft.core.goal.items import Items
 from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BAD_OUTPUT, ITEM
+from weft.core.goal.patch.apply import apply_change, close_decided_windows, note_read
+from weft.core.goal.patch.decide import judge_patch
 from weft.core.goal.plan import GoalPlan, decode_plan, encode_plan
 from weft.core.goal.retry import decide_retry, reopen
-from weft.core.goal.scripts import HostedGoals
+from weft.core.goal.scripts import HostedGoals, TrialGoals
 from weft.core.goal.settle import RUN_OVER, begin_with_given, given_values, next_events, run_result
 from weft.core.goal.shape import PlanShape, SimplePlan, shape_of
 from weft.core.goal.simple import STARTS_MAX, start_simple
 from weft.core.goal.start import decide_start
-from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window
+from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window, copy_state
 from weft.core.goal.turn import Turn
-from weft.core.run import lifecycle, questions, tasks, undo
+from weft.core.run import by_hand, lifecycle, patches, questions, tasks, undo
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, arm_opened, dispatch_opened, perform
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
+from weft.core.run.kernel import Kernel
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Undo
-from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, MailRows
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.core.unfold import step_outputs
 from weft.core.values import is_ref, seal, unseal
 
@@ -68,6 +71,8 @@ class GoalStyle:
         """The number of the last event after which the run was still simple."""
         self._starting = ("", 0)
         """The step that starts next, and the number that its ``StepStarted`` event will have."""
+        self.recalled: dict[str, e.RecalledStep] | None = None
+        """The outcomes of completed steps in order, if they are collected while the log is folded once more."""
 
     @property
     def flow(self) -> NeedCounts | None:
@@ -163,8 +168,17 @@ class GoalStyle:
         index = int(item[:-1]) if item[:-1].isdecimal() else 0
         return index < run.index_next
 
+    def set_ended(self, command: c.SetResult) -> Sequence[e.AnyEvent]:
+        raise by_hand.nothing_open(self.state, command.place)
+
+    def result_error(self, number: int, output: Raw, env: Env) -> str | None:
+        return task_results.result_error(self.items, self.program, number, bytes(output), env)
+
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
-        return decide_retry(self.state, self.items.plan)
+        return decide_retry(self.state, self.items.plan, command.start)
+
+    def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
+        return judge_patch(self.items, self.program.reader, self.trial(), command, env)
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         """Return no events, because open entries are dropped together with their steps."""
@@ -217,7 +231,13 @@ class GoalStyle:
         state.plan = event.plan
         plan = decode_plan(event.plan)
         state.steps = {step: StepRun() for step in plan.steps}
+        self._take_given(plan)
+
+    def _take_given(self, plan: GoalPlan) -> None:
+        """Take the facts from the input, before the run begins."""
+        state = self.state
         stored = bytes(state.input)
+        state.facts = {}
         if not is_ref(stored):
             given = given_values(unseal(stored))
             state.facts = {name: [Value(Raw(seal(raw)))] for name, raw in given.items()}
@@ -225,6 +245,24 @@ class GoalStyle:
         state.begun = not is_ref(stored) and shape.matched.isdisjoint(state.facts)
         if shape.simple is not None and state.begun and shape.simple.provided.isdisjoint(state.facts):
             self.stay_simple()
+
+    def _forked(self, event: e.RunForked) -> None:
+        """Forget the undos of steps, and items whose tasks were left to the original."""
+        state = self.state
+        for run in state.steps.values():
+            run.undo = []
+            run.open = {index: number for index, number in run.open.items() if self._is_open(number)}
+        state.places = {number: place for number, place in state.places.items() if self._is_open(number)}
+        if self.items.shape is not None:
+            self.items.counted = None
+
+    def _is_open(self, number: int) -> bool:
+        state = self.state
+        return any(number in table for table in (state.tasks, state.parked, state.asks, state.children))
+
+    def _edited(self, event: e.RunEdited) -> None:
+        if bytes(event.input):
+            self._take_given(decode_plan(self.state.plan))
 
     def _given(self, event: e.FactsGiven) -> None:
         state = self.state
@@ -249,9 +287,38 @@ class GoalStyle:
     def _retried(self, event: e.RunRetried) -> None:
         state = self.state
         state.dropped = []
+        plan = decode_plan(state.plan)
+        note_read(state, plan)
         for step in event.steps:
-            reopen(state.steps[step])
-        self._recount(decode_plan(state.plan))
+            reopen(state, step)
+        self._recount(plan)
+
+    # --- patches --------------------------------------------------------------------------------------------------
+
+    def trial(self) -> Kernel:
+        """Return a copy of the run, to try something on."""
+        state = copy_state(self.state)
+        return Kernel(state, GoalStyle(TrialGoals(self.program), state))
+
+    def from_the_beginning(self) -> Kernel:
+        """Return the run before its first event. It keeps the outputs of every step that completes."""
+        state = GoalState(uid=self.state.uid)
+        style = GoalStyle(self.program, state)
+        style.recalled = {}
+        return Kernel(state, style)
+
+    def _patched(self, event: e.RunPatched) -> None:
+        assert event.goal is not None
+        patches.evolve_patched(self.state, event)
+        self.apply_change(event.goal)
+
+    def apply_change(self, change: e.GoalChange) -> None:
+        """Apply the changes of a patch, and count the needs of the new plan."""
+        self._recount(apply_change(self.items, change))
+        self._bound.clear()
+        if not self.state.over:
+            assert self.items.flow is not None
+            close_decided_windows(self.items, self.items.flow)
 
     def _node(self, step: str) -> StepNode:
         assert self.items.flow is not None
@@ -291,6 +358,8 @@ class GoalStyle:
         run = state.steps[event.step]
         outputs = step_outputs(event, run.results[0] if event.takes else e.NULL)
         run.gave = sorted(outputs)
+        if self.recalled is not None:
+            self.recalled[event.step] = e.RecalledStep(outputs, dict(run.results))
         assert self.items.shape is not None
         if event.step in self.items.shape.goals:
             run.outputs = outputs
@@ -387,6 +456,7 @@ class GoalStyle:
             e.RunFailedEvent: _over,
             e.RunCancelledEvent: _over,
             e.RunRetried: _retried,
+            e.RunPatched: _patched,
             e.GoalPlanned: _planned,
             e.FactsGiven: _given,
             e.StepStarted: _step_started,
@@ -398,6 +468,8 @@ class GoalStyle:
             e.WorkSkipped: _work_skipped,
             e.WorkResumed: _work_resumed,
             e.WorkRecalled: _work_recalled,
+            e.RunForked: _forked,
+            e.RunEdited: _edited,
         }
     )
 
@@ -406,4 +478,5 @@ class GoalStyle:
         **DECIDE_ANSWERS,
         c.StartGoal: DECIDE[c.StartRun],
         c.RecallWork: task_results.decide_memo_hit,
+        c.EditRun: lambda run, command, env: edits.decide_edit(run.style.items.plan, run.state, command, env),
     }

@@ -33,14 +33,14 @@ def consequences(items: Items, program: HostedGoals, events: Sequence[e.AnyEvent
         case e.TaskSucceeded() as success:
             return (*events[:-1], *_checked(items, program, success, env))
         case e.TaskFailed(retry_at=0) as failed:
-            return (failed, *_step_failed(items, failed.task, failed.failure))
+            return (*events, *_step_failed(items, failed.task, failed.failure))
         case e.TaskFailed() as failed:
             return (_postpone(failed, env.now),)
         case e.WaitTimedOut() as late:
             failure = Failure(type="timed_out", message="timed_out", code="timed_out")
-            return (late, *_step_failed(items, late.wait, failure))
+            return (*events, *_step_failed(items, late.wait, failure))
         case e.ChildEnded() as ended:
-            return (ended, *_child_ended(items, program, ended, env))
+            return (*events, *_child_ended(items, program, ended, env))
         case e.TimerFired(timer=number) if number in items.state.deadlines:
             window = items.state.deadlines[number]
             return (e.DeadlinePassed(timer=number, step=window.step, name=window.fact),)
@@ -52,6 +52,15 @@ def decide_memo_hit(run: AnyRun, recall: c.RecallWork, _: Env) -> Sequence[e.Any
     report = c.ReportTaskSucceeded(recall.task, recall.attempt, recall.delivery, recall.output)
     success = tasks.decide_succeeded(run.state, report)
     return (e.WorkRecalled(task=recall.task, run_id=recall.run_id, at=recall.at), *success) if success else ()
+
+
+def result_error(items: Items, program: HostedGoals, number: int, result: bytes, env: Env) -> str | None:
+    """Return why an item cannot have this result."""
+    place = items.state.places.get(number)
+    if place is None or number in items.state.asks:
+        return None
+    bad = _find_error(items, program, place, result, env)
+    return None if bad is None else bad.failure(place.step).message
 
 
 def _checked(items: Items, program: HostedGoals, success: e.TaskSucceeded, env: Env) -> Sequence[e.AnyEvent]:

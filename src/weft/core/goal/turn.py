@@ -19,6 +19,7 @@ from weft.core.goal.scripts import HostedGoals, content, decode_json, decode_val
 from weft.core.goal.state import GoalState
 from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run.env import Env
+from weft.core.run.repeats import repeat_task
 from weft.core.values import is_ref
 from weft.errors import Failure, WeftError
 
@@ -153,8 +154,8 @@ def _dispatch(turn: Turn, step: StepNode, index: int, given: Raw) -> e.AnyEvent:
 
 
 def _task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled:
-    definition = step.definition
-    return e.TaskScheduled(
+    definition, state = step.definition, turn.state
+    event = e.TaskScheduled(
         node=step.id,
         item=index,
         step=turn.program.body(definition),
@@ -162,6 +163,11 @@ def _task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled
         policy=definition.policy,
         undo=definition.undo,
     )
+    if not state.earlier:
+        return event
+    place = f"{step.id}[{index}]" if step.run.fan_out else step.id
+    earlier = state.earlier.get(place)
+    return event if earlier is None else repeat_task(state, earlier, place, event)
 
 
 def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted:

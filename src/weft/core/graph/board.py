@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from weft.core.events import ABSENT, EntryCancelled
 from weft.core.graph.model import Edge, GraphModel, Node
-from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Slot, Token, innermost_branch
+from weft.core.graph.tokens import Frame, GraphState, Path, Seg, Slot, Token, innermost_branch, remember_work
 from weft.core.ids import EntryId
 from weft.core.run import accepted_work, lifecycle
 
@@ -62,8 +62,11 @@ class Board:
         number = token.task
         if not number:
             return
+        task = self.state.tasks.get(number) or self.state.parked.get(number)
         self._stop(number)
         if not is_open(self.state, number):
+            if task is not None:
+                remember_work(self.state, token, task)
             token.task, token.mode = 0, "ready"
             self.state.by_task.pop(number, None)
 

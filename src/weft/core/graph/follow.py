@@ -26,6 +26,8 @@ from weft.core.ids import EntryId, derive
 from weft.core.run import lifecycle, messages, undo
 from weft.core.run.composites import composite_fields, is_unmarked, leaf, open_raw
 from weft.core.run.env import Env
+from weft.core.run.repeats import digest_of_work, repeat_work
+from weft.core.run.revisions import version_at
 from weft.core.run.state import Undo
 from weft.errors import Failure, WeftError
 
@@ -107,6 +109,9 @@ class Follower:
             case "failing":
                 return self._route_failure(token, env)
         begun = node_start.start(self.program, self.view(token, token.value, env, error=token.error))
+        if token.earlier is not None and isinstance(begun[0], e.TaskScheduled):
+            task, place = begun[0], f"{token.node}/{token.id}"
+            return repeat_work(self.state, token.earlier, place, task, digest_of_work(task.step, task.input))
         passed = begun[-1]
         limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
         return begun if limit is None else lifecycle.begin_end(self.state, limit)
@@ -220,10 +225,13 @@ class Follower:
         node = newest.location.rpartition("/")[0]
         token = Token(id="", node=node, path=[])
         of = EntryId(newest.task)
+        # It is undone as the version says under which it was performed.
+        program = self.program.at(version_at(state, newest.task)) if state.revisions else self.program
         try:
             view = self.view(token, newest.output, env)
+            view.graph = program.graph
             view.kept = composite_fields(leaf(newest.kept))
-            given = node_start.undo_input(self.program, view)
+            given = node_start.undo_input(program, view)
         except WeftError as error:
             failure = Failure(type=error.code, message=error.message, code=error.code, step=newest.plan.step)
             scheduled = e.UndoScheduled(of=of, step=newest.plan.step, input=e.NULL)

@@ -16,7 +16,7 @@ from msgspec import Raw
 from weft.core.events import Taken
 from weft.core.graph import kept_branches
 from weft.core.graph.merge import add_late_branch, begin_late_merge, branch_output, merge_outputs, read_path, write_path
-from weft.core.graph.model import Merge, Node
+from weft.core.graph.model import FanIn, Merge, Node
 from weft.core.graph.moves import Moves, merge_seen
 from weft.core.graph.tokens import (
     Branch,
@@ -215,8 +215,12 @@ class Game(Moves):
                 self.state.agenda.append(token.id)
 
     def _early(self, frame: Frame) -> str:
-        fan_in = self.graph.nodes[frame.fan_in].fan_in
+        fan_in = self._rule(frame)
         return fan_in.early if fan_in is not None else "cancel"
+
+    def _rule(self, frame: Frame) -> FanIn | None:
+        """Return the fan-in that closes a frame. One that has fired keeps the rule under which it fired."""
+        return frame.rule or self.graph.nodes[frame.fan_in].fan_in
 
     def _judge(self, frame: Frame, just: int | None = None) -> None:
         """Decide whether the fan-in of a frame fires, fails or keeps waiting."""
@@ -276,15 +280,16 @@ class Game(Moves):
 
     def _merge(self, frame: Frame, node: Node) -> Raw:
         """Merge the branch outputs and write the result to its target in the scope of the opener."""
-        assert node.fan_in is not None
-        merge = node.fan_in.merge
+        fan_in = self._rule(frame)
+        assert fan_in is not None
+        merge = fan_in.merge
         order = frame.arrived[-1:] if merge is not None and merge.how == "last_wins" else sorted(frame.arrived)
         outputs = [(index, leaf(frame.branches[index].result)) for index in order]
         if merge is None:
             return compose([value for _, value in outputs])
         value = merge_outputs(merge, outputs)
         raw = compose(value)
-        if node.fan_in.early == "late_merge":
+        if fan_in.early == "late_merge":
             self._target(frame, merge).newest[node.id] = frame.made
         self.write_here(frame.path, merge.into.path, leaf(raw), anywhere=merge.into.scope == "state")
         return raw
@@ -305,7 +310,8 @@ class Game(Moves):
     def _merge_late(self, frame: Frame, just: int) -> None:
         """Merge everything that arrived again. If the target still has the previous merge, only add the last branch."""
         node = self.graph.nodes[frame.fan_in]
-        merge = node.fan_in.merge if node.fan_in is not None else None
+        fan_in = self._rule(frame)
+        merge = fan_in.merge if fan_in is not None else None
         if merge is None:
             return
         path = merge.into.path
@@ -327,7 +333,8 @@ class Game(Moves):
     def _end_late(self, frame: Frame) -> None:
         """Finish late merging when all branches have settled: put the fields of an object in order of index."""
         node = self.graph.nodes.get(frame.fan_in)
-        merge = node.fan_in.merge if node is not None and node.fan_in is not None else None
+        fan_in = self._rule(frame) if node is not None else None
+        merge = fan_in.merge if fan_in is not None else None
         if node is None or merge is None or not frame.order or not self._is_open(frame.path):
             return
         holder = self._target(frame, merge)

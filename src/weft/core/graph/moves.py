@@ -205,7 +205,7 @@ class Moves(Board):
             return
         if node.join == "edges":
             self._try_join(node, slot)
-        elif all(entry == "" for name in waited for entry in slot.items[name]):
+        elif not slot.ran and all(entry == "" for name in waited for entry in slot.items[name]):
             self._forget_slot(key)
             self._skip_node(node, path)
 
@@ -222,7 +222,7 @@ class Moves(Board):
             del slot.owed[edge.name]
         if item:
             self.consume(self.state.tokens[item])
-        if not slot.owed and not any(slot.items.values()):
+        if not slot.owed and not slot.ran and not any(slot.items.values()):
             self._forget_slot(f"{slot.node}|{path_key(slot.path)}")
 
     def close_slot(self, slot: Slot) -> list[tuple[str, str]]:
@@ -239,7 +239,7 @@ class Moves(Board):
                 slot.owed[name] = slot.owed.get(name, 0) + 1
         if any(item for items in slot.items.values() for item in items):
             self._await(slot, self.graph.nodes[slot.node])
-        elif not slot.owed and not any(slot.items.values()):
+        elif not slot.owed and not slot.ran and not any(slot.items.values()):
             self._forget_slot(f"{slot.node}|{path_key(slot.path)}")
         return taken
 
@@ -247,7 +247,8 @@ class Moves(Board):
         taken = self.close_slot(slot)
         real = [(name, self.state.tokens[item]) for name, item in taken if item]
         if not real:
-            self._skip_node(node, slot.path)
+            if not slot.ran:
+                self._skip_node(node, slot.path)
             return
         joined = Token(
             id=derive("join", node.id, path_key(slot.path), *(token.id for _, token in real)),

@@ -35,6 +35,10 @@ class HostedGraph(Protocol):
     ways: Ways
     reader: ExpressionReader
 
+    def at(self, version: str) -> HostedGraph:
+        """Return the program of another version of the same workflow. Raises MissingInputs."""
+        ...
+
     def task(self, node: str) -> NodeTask:
         """Return the task of a node."""
         ...

@@ -14,25 +14,28 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.graph import kept_branches
+from weft.core.graph import edits, kept_branches
 from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, join_node
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, AskWork, Edge
 from weft.core.graph.node_start import SCRIPT
+from weft.core.graph.patch.apply import PatchGame
+from weft.core.graph.patch.judge import judge_graph_patch
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, seen_after
+from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, remember_work, seen_after
 from weft.core.graph.view import View
 from weft.core.ids import derive
-from weft.core.run import lifecycle, questions, tasks, undo
+from weft.core.run import by_hand, lifecycle, patches, questions, tasks, undo
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, dispatch_opened
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
+from weft.core.run.kernel import Kernel
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Child, OpenTask, Undo
-from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, MailRows
+from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.errors import Failure, NotFound, Refused
 
 _EMPTY_ENV = Env(now=0, check=lambda *_: None)
@@ -60,6 +63,15 @@ class GraphStyle:
         self.ways = program.ways
         self.follower = Follower(program, state)
         self.follow = self.follower.follow
+        self._judged: tuple[c.PatchRun, int, JudgedPatch] | None = None
+        """The last patch that was judged, and at which event."""
+
+    def use(self, program: HostedGraph) -> None:
+        """Follow another version of the graph from now on."""
+        follower = self.follower
+        self.program = follower.program = program
+        self.graph = follower.graph = program.graph
+        self.ways = follower.ways = program.ways
 
     # --- queries from the kernel ----------------------------------------------------------------------------------
 
@@ -91,8 +103,26 @@ class GraphStyle:
             raise questions.already_decided(state, name)
         return questions.find_open_question(state, name, places)
 
+    def set_ended(self, command: c.SetResult) -> Sequence[e.AnyEvent]:
+        raise by_hand.nothing_open(self.state, command.place)
+
+    def result_error(self, number: int, output: Raw, env: Env) -> str | None:
+        return None
+
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+        if command.start:
+            run_id = self.state.run_id
+            message = f"{run_id} is a graph run; it can only be retried from where it failed."
+            raise Refused(message, hint=f"Go on with a copy: weft fork {run_id} --before {command.start}")
         return (e.RunRetried(tokens=kept_branches.kept_tokens(self.state)),)
+
+    def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
+        """Judge a patch. The inputs of a patch are looked for before it is decided: it is not worked out twice."""
+        known, seq = self._judged, self.state.seq
+        if known is None or known[0] is not command or known[1] != seq:
+            judged = judge_graph_patch(self.program, _fold, self.state, command, env)
+            known = self._judged = (command, seq, judged)
+        return known[2]
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         return lifecycle.cancel_open(self.state)
@@ -118,7 +148,8 @@ class GraphStyle:
         match event:
             case e.TaskScheduled():
                 token.input = event.input
-                self._task_opened(event, token, self.state.tasks[self.state.seq])
+                number = self.state.seq
+                self._task_opened(event, token, self.state.tasks.get(number) or self.state.parked[number])
             case e.ChildStarted() | e.AskOpened():
                 token.input = event.input
             case e.MessageAwaited():
@@ -128,6 +159,7 @@ class GraphStyle:
         state = self.state
         token.mode = "working"
         token.task = state.seq
+        token.earlier = None
         state.by_task[state.seq] = token.id
         self._leave_agenda(token.id)
 
@@ -176,6 +208,8 @@ class GraphStyle:
         if token is None:
             return
         token.task = 0
+        if ended.task is not None and not ended.task.draining:
+            remember_work(state, token, ended.task)
         match ended.how:
             case "answer" if ended.failure is None:
                 self._done(token, ended.output)
@@ -238,6 +272,7 @@ class GraphStyle:
     # --- events ---------------------------------------------------------------------------------------------------
 
     def _started(self, event: e.RunStarted) -> None:
+        self.use(self.program.at(event.version))
         for name in (self.graph.state or {}).get("properties") or {}:
             self.state.data[name] = None
 
@@ -383,6 +418,18 @@ class GraphStyle:
                 token.due = 0
                 moving.append(token.id)
         state.agenda = [*failed, *moving]
+        if state.revisions:
+            PatchGame(self.graph, self.graph, state).conclude()
+
+    def _patched(self, event: e.RunPatched) -> None:
+        """Follow the new version: apply the event's map and instructions, and let everything settle."""
+        old = self.graph
+        self.use(self.program.at(event.version))
+        patches.evolve_patched(self.state, event)
+        PatchGame(old, self.graph, self.state).apply(event)
+
+    def _edited(self, event: e.RunEdited) -> None:
+        edits.evolve_edited(self.state, event)
 
     def _letter_discarded(self, event: e.LetterDiscarded) -> None:
         self.state.letters.pop(event.token, None)
@@ -397,10 +444,12 @@ class GraphStyle:
         {
             e.RunStarted: _started,
             e.RunRetried: _retried,
+            e.RunPatched: _patched,
             e.NodeRouted: _routed,
             e.NodeFailed: _node_failed,
             e.FailureRaised: _raised,
             e.LetterDiscarded: _letter_discarded,
+            e.RunEdited: _edited,
             e.MessageRefused: _message_refused,
         }
     )
@@ -438,7 +487,13 @@ class GraphStyle:
         **DECIDE_ANSWERS,
         c.RequeueLetter: lambda run, command, _: run.style.requeue(command),
         c.DiscardLetter: lambda run, command, _: run.style.discard(command),
+        c.EditRun: lambda run, command, env: edits.decide_edit(run.style.graph, run.state, command, env),
     }
+
+
+def _fold(program: HostedGraph, state: GraphState) -> Kernel:
+    """Make an empty run, to apply a log once more."""
+    return Kernel(state, GraphStyle(program, state))
 
 
 def _works_again(token: Token, asked: Sequence[str]) -> bool:

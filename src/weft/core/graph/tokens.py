@@ -15,8 +15,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import NULL
-from weft.core.run.state import State
+from weft.core.events import NULL, Earlier
+from weft.core.graph.model import FanIn
+from weft.core.run.repeats import digest_of_work
+from weft.core.run.state import OpenTask, State
 from weft.errors import Failure
 
 Mode = Literal["ready", "working", "routing", "failing", "queued", "joining", "parked"]
@@ -70,6 +72,16 @@ class Token(msgspec.Struct, omit_defaults=True):
     """For a fan-in that failed: its frame, which is dropped as soon as the failure is handled."""
     slot: str = ""
     """For an edge join that timed out: its slot."""
+    earlier: Earlier | None = None
+    """The work that the token repeats if it begins to work again."""
+
+
+def remember_work(state: GraphState, token: Token, task: OpenTask) -> None:
+    """Remember the task of a token that ends without a result, in case the token works again."""
+    place = f"{token.node}/{token.id}"
+    n = task.again.n if task.again is not None else state.renewed.get(place, 0)
+    key = task.again.place if task.again is not None else place
+    token.earlier = Earlier(key, n, digest_of_work(task.step, task.input))
 
 
 class Branch(msgspec.Struct, omit_defaults=True):
@@ -123,6 +135,8 @@ class Frame(msgspec.Struct, omit_defaults=True):
     """For a frame with detached branches: the static scope that they have left."""
     since: int = 0
     """The number of the event that opened the frame."""
+    rule: FanIn | None = None
+    """For a frame that has fired: its fan-in as it was then, if a patch has changed it since."""
 
 
 class LoopRun(msgspec.Struct, omit_defaults=True):
@@ -144,6 +158,8 @@ class Slot(msgspec.Struct, omit_defaults=True):
     items: dict[str, list[str]] = {}
     timer: int = 0
     """The timer of the deadline of the join."""
+    ran: bool = False
+    """The node has run in this scope before a patch, so it is never skipped here."""
     owed: dict[str, int] = {}
     """The edges that a join no longer waits for. Their deliveries are discarded."""
 

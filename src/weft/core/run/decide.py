@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import msgspec
+
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.run import accepted_work, lifecycle, messages, questions, tasks, timers, undo
+from weft.core.run import accepted_work, by_hand, lifecycle, messages, patches, questions, repeats, tasks, timers, undo
 from weft.core.run.env import Env
 from weft.core.run.statuses import permits
 from weft.core.run.style import AnyRun
-from weft.errors import Failure, Refused
 
 
 def _start(run: AnyRun, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
@@ -24,7 +25,7 @@ def _cancel(run: AnyRun, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
     state = run.state
     if not permits(state, command) or state.ended:
         return ()
-    requested = (e.CancelRequested(reason=command.reason),) if state.cancelled is None else ()
+    requested = (e.CancelRequested(reason=command.reason, by=command.by),) if state.cancelled is None else ()
     if run.style.has_code and not command.force and state.status != "held":
         return requested
     return (*requested, *run.style.cancel_open(), e.RunEnding())
@@ -32,11 +33,11 @@ def _cancel(run: AnyRun, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
 
 def _pause(run: AnyRun, command: c.PauseRun, _: Env) -> Sequence[e.AnyEvent]:
     """Pause the run: no new work is dispatched, but results are still recorded."""
-    return (e.RunPaused(reason=command.reason),) if permits(run.state, command) else ()
+    return (e.RunPaused(reason=command.reason, by=command.by),) if permits(run.state, command) else ()
 
 
 def _resume(run: AnyRun, command: c.ResumeRun, _: Env) -> Sequence[e.AnyEvent]:
-    return (e.RunResumed(),) if permits(run.state, command) else ()
+    return (e.RunResumed(reason=command.reason, by=command.by),) if permits(run.state, command) else ()
 
 
 def _hold(run: AnyRun, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
@@ -47,13 +48,14 @@ def _hold(run: AnyRun, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
 
 def _retry(run: AnyRun, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
     state, style = run.state, run.style
-    if command.start and not style.has_code:
-        message = f"{state.run_id} is a {style.name} run; it can only be retried from where it failed."
-        raise Refused(message, hint="Repeat the command without --from.")
-    lifecycle.check_retry(state, from_place=bool(command.start))
+    lifecycle.check_retry(state, from_place=bool(command.start) and style.has_code)
     if state.undone and not style.repeats_undone:
         raise undo.already_undone(state)
-    return style.retry(command)
+    said = {"approved": command.approved, "reason": command.reason, "by": command.by}
+    return [
+        msgspec.structs.replace(event, **said) if isinstance(event, e.RunRetried) else event
+        for event in style.retry(command)
+    ]
 
 
 def _timer(run: AnyRun, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
@@ -64,8 +66,7 @@ def _timer(run: AnyRun, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
     decided = timers.decide_timer(state, command, env)
     if run.style.has_code or not decided or not isinstance(decided[0], e.RunTimedOut):
         return decided
-    failure = Failure(type="deadline", message=f"{state.run_id} did not end before its deadline", code="deadline")
-    return (*decided, *run.style.cancel_open(), e.RunEnding(failure=failure))
+    return (*decided, *run.style.cancel_open(), e.RunEnding(failure=lifecycle.deadline_failure(state)))
 
 
 def _message(run: AnyRun, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEvent]:
@@ -73,7 +74,8 @@ def _message(run: AnyRun, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEv
 
 
 def _ask(run: AnyRun, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
-    return questions.decide_ask(run.state, command, run.style.question(command.ask), env)
+    answer = questions.decide_ask(run.state, command, run.style.question(command.ask), env)
+    return repeats.decide_confirmed(run.state, answer)
 
 
 def _child_ended(run: AnyRun, command: c.ReportChildEnded, _: Env) -> Sequence[e.AnyEvent]:
@@ -98,6 +100,8 @@ DECIDE: dict[type, Decide] = {
     c.ResumeRun: _resume,
     c.HoldRun: _hold,
     c.RetryRun: _retry,
+    c.SetResult: by_hand.decide_set,
+    c.PatchRun: patches.decide_patch,
 }
 DECIDE_ANSWERS: dict[type, Decide] = {
     c.ReportWorkAccepted: lambda run, report, env: accepted_work.decide_accepted(run.state, report, env.now),

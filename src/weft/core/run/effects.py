@@ -8,7 +8,7 @@ from typing import Any
 from weft.core import events as e
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import CANCEL, EntryId
-from weft.core.run import questions, tasks, timers
+from weft.core.run import by_hand, questions, tasks, timers
 from weft.core.run.state import State
 from weft.core.run.style import AnyRun
 
@@ -25,7 +25,7 @@ def outstanding(run: AnyRun) -> Sequence[AnyEffect]:
         return ()
     effects: list[AnyEffect] = []
     if state.status != "paused":
-        effects += [perform(run, number) for number in state.tasks]
+        effects += [perform(run, number) for number, task in state.tasks.items() if not task.withheld]
     effects += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
     effects += [ArmTimer(EntryId(number), wait.due, mailed=True) for number, wait in state.waits.items() if wait.due]
     for number, ask in state.asks.items():
@@ -54,7 +54,9 @@ def stop_removed(state: State) -> list[AnyEffect]:
 def dispatch_opened(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
     """Dispatch the task that the last event opened, and arm its deadline."""
     number = run.state.seq
-    task = run.state.tasks[number]
+    task = run.state.tasks.get(number)
+    if task is None or task.withheld or (task.again is not None and task.again.kept):
+        return ()  # a person must approve it first, its result is known, or it is to be decided whether it is
     effect = tasks.perform(run.state, number, task, run.location(number))
     if not task.policy.deadline_ms:
         return (effect,)
@@ -71,9 +73,16 @@ def _retried(run: AnyRun, event: e.TaskFailed | e.TaskLost) -> Sequence[AnyEffec
     state = run.state
     if event.task in state.parked:
         return (ArmTimer(event.task, state.timers[event.task]),)
-    if event.task not in state.tasks or state.status == "paused":
+    if event.task not in state.tasks or state.status == "paused" or state.tasks[event.task].withheld:
         return ()
     return (perform(run, event.task),)
+
+
+def _released(run: AnyRun, event: e.TaskReleased) -> Sequence[AnyEffect]:
+    if run.state.status == "paused":
+        return ()
+    due = timers.task_due(run.state.tasks[event.task])
+    return (perform(run, event.task), ArmTimer(EntryId(-event.task), due)) if due else (perform(run, event.task),)
 
 
 def arm_opened(run: AnyRun, event: Any) -> Sequence[AnyEffect]:
@@ -94,6 +103,17 @@ def _rearmed(run: AnyRun, event: e.AskAnswered | e.AskEscalated | e.AskReminded)
     return questions.rearm_question(run.state, event)
 
 
+def _answered(run: AnyRun, event: e.AskAnswered) -> Sequence[AnyEffect]:
+    """Arm or disarm the timer of the question. If it was about a task that is approved now, dispatch the task."""
+    state = run.state
+    task = state.tasks.get(event.ask)
+    if task is None or not event.approved:
+        return questions.rearm_question(state, event)
+    due = timers.task_due(task)
+    deadline = (ArmTimer(EntryId(-event.ask), due),) if due else ()
+    return deadline if state.status == "paused" else (perform(run, event.ask), *deadline)
+
+
 def _all_open(run: AnyRun, _: e.AnyEvent) -> Sequence[AnyEffect]:
     """Return the effects of everything open, because nothing was dispatched during a pause that this event may end."""
     return run.outstanding()
@@ -109,6 +129,7 @@ EFFECTS: dict[type, Callable[[AnyRun, Any], Sequence[AnyEffect]]] = {
     e.UndoScheduled: dispatch_opened,
     e.TaskSucceeded: _succeeded,
     e.TaskFailed: _retried,
+    e.ResultSet: by_hand.effects_of_set,
     e.TaskLost: _retried,
     e.WorkAccepted: lambda _, event: (ArmTimer(event.task, event.due),),
     e.TimerSet: arm_opened,
@@ -116,15 +137,16 @@ EFFECTS: dict[type, Callable[[AnyRun, Any], Sequence[AnyEffect]]] = {
     e.ChildStarted: arm_opened,
     e.AskOpened: lambda run, _: questions.arm_new_question(run.state),
     e.MessagesTaken: lambda _, event: (DisarmTimer(event.wait),),
-    e.AskAnswered: _rearmed,
+    e.AskAnswered: _answered,
     e.AskEscalated: _rearmed,
     e.AskReminded: _rearmed,
     e.ChildEnded: lambda _, event: (DisarmTimer(event.child),),
     e.EntryCancelled: _entry_cancelled,
+    e.TaskReleased: _released,
     e.RunResumed: _all_open,
     e.CancelRequested: _all_open,
     e.RunEnding: _all_open,
-    e.RunRetried: lambda run, _: (DisarmTimer(CANCEL), *run.outstanding()),
+    e.RunRetried: lambda run, event: (DisarmTimer(CANCEL), *map(StopTask, event.forced), *run.outstanding()),
     e.RunCompleted: _run_over,
     e.RunFailedEvent: _run_over,
     e.RunCancelledEvent: _run_over,

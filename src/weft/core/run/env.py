@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import values
+from weft.core.events import AnyEvent
 from weft.core.run.state import State
 
 SchemaCheck = Callable[[dict[str, Any], bytes], str | None]
@@ -32,13 +33,24 @@ class MissingInputs(Exception):
     """
 
     def __init__(
-        self, *, blobs: Sequence[str] = (), questions: Sequence[Predicate] = (), runs: Sequence[str] = ()
+        self,
+        *,
+        blobs: Sequence[str] = (),
+        questions: Sequence[Predicate] = (),
+        runs: Sequence[str] = (),
+        versions: Sequence[str] = (),
+        log: bool = False,
     ) -> None:
-        """``runs``: ids of which it must be known whether there are such runs."""
+        """``runs``: ids of which it must be known whether there are such runs.
+
+        ``versions``: versions of the run's workflow. ``log``: whether the whole log of the run is needed.
+        """
         super().__init__("the decision needs blobs, predicates or runs that are not loaded yet")
         self.blobs = list(blobs)
         self.questions = list(questions)
         self.runs = list(runs)
+        self.versions = list(versions)
+        self.log = log
 
 
 def no_blob(_: str) -> bytes | None:
@@ -49,6 +61,18 @@ def no_blob(_: str) -> bytes | None:
 def no_run(_: str) -> bool | None:
     """Return that there is no such run."""
     return False
+
+
+class PastEvent(msgspec.Struct, frozen=True):
+    """An event of the run's log, and when it was recorded."""
+
+    at: int
+    event: AnyEvent
+
+
+def no_log() -> Sequence[PastEvent] | None:
+    """Return None, because the log is not in memory."""
+    return None
 
 
 def read_directly(_: Raw, read: Callable[[], Any]) -> Any:
@@ -79,5 +103,7 @@ class Env(msgspec.Struct, frozen=True):
     """Converts JSON to the form in the log: sealed, or a reference to a blob that is stored before the append."""
     check_child: Callable[[State], None] = allow_any_child
     """Checks whether this run may start another child. Raises LimitExceeded, RunCancelled."""
+    log: Callable[[], Sequence[PastEvent] | None] = no_log
+    """Returns all events of the run up to now. None: they must be read first. Only rare decisions need them."""
     recall: Callable[[Raw, Callable[[], Any]], Any] = read_directly
     """Returns a large value that many decisions read, from a cache or by calling the function."""

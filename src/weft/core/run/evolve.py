@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.core import events as e
-from weft.core.run import accepted_work, lifecycle, messages, questions, tasks, undo
+from weft.core.run import accepted_work, by_hand, fork, lifecycle, messages, questions, repeats, tasks, undo, withheld
 from weft.core.run.state import Child, Held, Wait
 from weft.core.run.style import AnyRun, Ended, Evolve, EvolveRows
 
@@ -76,6 +76,8 @@ def _held(run: AnyRun, event: e.RunHeld) -> None:
 
 def _retried(run: AnyRun, event: e.RunRetried) -> None:
     lifecycle.evolve_retried(run.state)
+    run.state.earlier = {**run.state.earlier, **event.earlier}
+    run.state.approvals = list(event.approved)
 
 
 # --- tasks -------------------------------------------------------------------------------------------------------
@@ -112,17 +114,22 @@ def _work_accepted(run: AnyRun, event: e.WorkAccepted) -> None:
     accepted_work.evolve_accepted(run.state, event)
 
 
+def _result_set(run: AnyRun, event: e.ResultSet) -> None:
+    by_hand.evolve_set(run.state, event)
+
+
 def _undo_scheduled(run: AnyRun, event: e.UndoScheduled) -> None:
     tasks.evolve_undo(run.state, event)
 
 
 def _entry_cancelled(run: AnyRun, event: e.EntryCancelled) -> None:
     state = run.state
+    task = state.tasks.get(event.entry) or state.parked.get(event.entry)
     if event.entry in state.parked:
         accepted_work.drop_parked(state, event.entry)
     else:
         lifecycle.evolve_cancelled_entry(state, event, run.location(event.entry))
-    run.style.settled(Ended(event.entry, "stopped"))
+    run.style.settled(Ended(event.entry, "stopped", task=task))
 
 
 # --- timers, messages, questions ---------------------------------------------------------------------------------
@@ -177,7 +184,9 @@ def _ask_opened(run: AnyRun, event: e.AskOpened) -> None:
 
 def _ask_answered(run: AnyRun, event: e.AskAnswered) -> None:
     answer = questions.evolve_answer(run.state, event)
-    if answer is not None:
+    if answer is not None and event.ask in run.state.parked:
+        repeats.evolve_confirmed(run.state, event.ask)
+    elif answer is not None:
         run.style.settled(Ended(event.ask, "answer", answer))
 
 
@@ -235,6 +244,7 @@ EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
     e.TaskFailed: _task_failed,
     e.TaskLost: _task_lost,
     e.WorkAccepted: _work_accepted,
+    e.ResultSet: _result_set,
     e.UndoScheduled: _undo_scheduled,
     e.EntryCancelled: _entry_cancelled,
     e.TimerSet: _timer_set,
@@ -251,6 +261,11 @@ EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
     e.AskTold: _ask_told,
     e.ChildStarted: _child_started,
     e.ChildEnded: _child_ended,
+    e.RunForked: fork.evolve_forked,
+    e.ResultsKnown: fork.evolve_known,
+    e.RunEdited: fork.evolve_edited,
+    e.TaskReleased: lambda run, event: withheld.evolve_released(run.state, event),
+    e.PerformAsked: lambda run, event: withheld.evolve_asked(run.state, event),
 }
 
 

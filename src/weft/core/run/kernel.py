@@ -8,7 +8,7 @@ from typing import Any
 from weft.core.commands import AnyCommand, ReportTaskSucceeded
 from weft.core.effects import AnyEffect, OutgoingMail, PerformTask
 from weft.core.events import AnyEvent
-from weft.core.run import effects, lifecycle, timers
+from weft.core.run import effects, lifecycle, timers, withheld
 from weft.core.run.env import Env
 from weft.core.run.mail import stop_child
 from weft.core.run.plain import Continuation
@@ -44,17 +44,20 @@ class Kernel:
     def rests(self) -> bool:
         """Return whether ``follow`` has no events now, whatever the environment."""
         state = self.state
-        return state.status in RESTING or not (state.ended or self._follow or state.reversals)
+        return state.status in RESTING or not (state.ended or self._follow or state.reversals or state.withheld)
 
     def follow(self, env: Env) -> Sequence[AnyEvent]:
         """Return the events that must happen next without a command. Raises MissingInputs."""
         state = self.state
         if state.status in RESTING or not state.started:
             return ()
+        if state.withheld and (decided := withheld.follow(self, env)):
+            return decided
         if state.ended:
             return () if state.parked else lifecycle.follow(self, env)
         if self._follow is not None:
-            return self._follow(env)
+            events = self._follow(env)
+            return events if state.fork is None else withheld.without_children(self, events)
         return lifecycle.follow_dropped(self, env) if state.reversals else ()
 
     def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:

@@ -61,6 +61,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         root=command.root,
         trace=command.trace,
         schedule=command.schedule,
+        tag=command.tag,
     )
     if not command.refused:
         return (started,)
@@ -87,6 +88,11 @@ def cancel_open(state: State) -> list[EntryCancelled]:
 def begin_end(state: State, failure: Failure | None) -> list[AnyEvent]:
     """Return the events that cancel what is open and begin the end of a run without a result."""
     return [*cancel_open(state), RunEnding(failure=failure)]
+
+
+def deadline_failure(state: State) -> Failure:
+    """Return the failure of a run without code whose deadline passed."""
+    return Failure(type="deadline", message=f"{state.run_id} did not end before its deadline", code="deadline")
 
 
 def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
@@ -194,6 +200,7 @@ def evolve_started(state: State, event: RunStarted) -> None:
     state.root = event.root
     state.trace = event.trace
     state.schedule = event.schedule
+    state.forked_from = event.forked_from
     state.workflow = event.workflow
     state.version = event.version
     state.input = event.input
@@ -258,6 +265,7 @@ def evolve_over(state: State) -> None:
     state.reversals = []
     state.undoing = 0
     state.held = None
+    state.withheld = []
 
 
 def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> bool:
@@ -265,7 +273,7 @@ def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> b
     number = event.entry
     task = state.tasks.get(number)
     if task is not None:
-        if must_end(task) and task.due <= state.at:
+        if must_end(task) and task.due <= state.at and not task.withheld:
             task.draining = True
             return False
         del state.tasks[number]

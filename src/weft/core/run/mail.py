@@ -22,7 +22,7 @@ def _start_child(run: AnyRun, event: e.ChildStarted) -> Sequence[OutgoingMail]:
     return (OutgoingMail(to=event.uid, command=run.style.child_start(event), create=True),)
 
 
-def _stop_child(run: AnyRun, event: e.EntryCancelled | e.WaitTimedOut) -> Sequence[OutgoingMail]:
+def _stop_child(run: AnyRun, event: e.EntryCancelled | e.WaitTimedOut | e.ResultSet) -> Sequence[OutgoingMail]:
     return (stop_child(run, event.child),) if event.child else ()
 
 
@@ -41,6 +41,7 @@ MAIL: MailRows = {
     e.ChildStarted: _start_child,
     e.EntryCancelled: _stop_child,
     e.WaitTimedOut: _stop_child,
+    e.ResultSet: _stop_child,
     e.RunCompleted: _report_end,
     e.RunFailedEvent: _report_end,
     e.RunCancelledEvent: _report_end,

@@ -162,7 +162,7 @@ def evolve_notified(state: State, event: AskTold) -> None:
 # --- answers -----------------------------------------------------------------------------------------------------
 
 
-def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -> Sequence[AnyEvent]:
+def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -> AskAnswered:
     """Decide the answer to an open question.
 
     Raises:
@@ -189,7 +189,7 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
                 hint="Answer again; the question is still open.",
                 code="value.wrong_type",
             )
-    answer = AskAnswered(
+    return AskAnswered(
         ask=EntryId(number),
         approved=command.approved,
         by=command.by,
@@ -199,7 +199,6 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
         of=answers_for,
         digest=command.digest,
     )
-    return (answer,)
 
 
 def find_open_question(state: State, name: str, places: Mapping[int, str]) -> int | None:
@@ -245,7 +244,8 @@ def _answers_for(state: State, question: Question, command: DecideAsk) -> list[s
     """Return the people and groups of the question that this person answers for. Raises NotAllowed."""
     people = allowed_people(question)
     if command.by:
-        if question.four_eyes and command.by == state.attributes.get(STARTED_BY):
+        forked_by = state.fork.by if state.fork is not None else ""
+        if question.four_eyes and command.by in (state.attributes.get(STARTED_BY), forked_by):
             raise NotAllowed(
                 f"{command.by} started {state.run_id}, so somebody else has to decide {command.ask!r}.",
                 code="ask.not_yours",

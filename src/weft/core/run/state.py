@@ -11,10 +11,22 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Parent, Policy, UndoPlan
+from weft.core.events import (
+    ABSENT,
+    DEFAULT_POLICY,
+    NULL,
+    Earlier,
+    Effects,
+    ForkedFrom,
+    KnownResult,
+    Parent,
+    Policy,
+    Repetition,
+    UndoPlan,
+)
 from weft.errors import Failure
 
-FOLD = 5
+FOLD = 6
 """The version of the fold. Raise it when ``evolve`` or the shape of a state changes; older snapshots are ignored."""
 
 Status = Literal[
@@ -52,6 +64,14 @@ class OpenTask(msgspec.Struct, omit_defaults=True):
     early: bool = False
     draining: bool = False
     last: Failure | None = None
+    again: Repetition | None = None
+    """The key of the task, if it is not that of its location. For an undo too."""
+    withheld: bool = False
+    """Whether it is to be decided if the task may be performed. Until then it is not dispatched."""
+    digest: str = ""
+    """In a fork: the digest of the input."""
+    use: int = 0
+    """In a fork: which use of the step with this input it is since the common past ended."""
 
 
 class Wait(msgspec.Struct, omit_defaults=True):
@@ -124,6 +144,8 @@ class Undo(msgspec.Struct, frozen=True, omit_defaults=True):
     """The number of the event that completed the task."""
     kept: Raw = NULL
     within: list[str] = []
+    n: int = 0
+    """The number in the key of the task, which its undo has too."""
 
 
 class Reversal(msgspec.Struct, omit_defaults=True):
@@ -133,6 +155,15 @@ class Reversal(msgspec.Struct, omit_defaults=True):
     undo: list[Undo] = []
 
 
+class Revision(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A patch that a run has had. ``seq`` is the number of its event."""
+
+    seq: int
+    base: str
+    version: str
+    undoes: int = 0
+
+
 class Held(msgspec.Struct, frozen=True):
     """Why the run is held until a person acts."""
 
@@ -140,6 +171,23 @@ class Held(msgspec.Struct, frozen=True):
     message: str
     location: str
     since: int
+
+
+class Fork(msgspec.Struct, omit_defaults=True):
+    """What a fork knows about its original, and how it treats work after their common past."""
+
+    point: int
+    """The number of the last event of the common past, with the ``run_forked`` event."""
+    effects: Effects = "perform"
+    by: str = ""
+    yes: list[str] = []
+    """Places of work that may be performed without asking."""
+    known: dict[str, list[KnownResult]] = {}
+    """Results of the original, by step and digest of the input."""
+    uses: dict[str, int] = {}
+    """How often a step was scheduled with an input since the point, by step and digest."""
+    set_results: dict[str, Raw] = {}
+    """Results that were set by hand, by place, for work that has not begun yet."""
 
 
 class State(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -154,6 +202,9 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     trace: str = ""
     schedule: str = ""
     """The uid of the schedule that started the run."""
+    forked_from: ForkedFrom | None = None
+    fork: Fork | None = None
+    """Set in a fork, after the common past."""
     workflow: str = ""
     version: str = "1"
     input: Raw = NULL
@@ -189,7 +240,11 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     undone: list[str] = []
     """The locations of tasks that were undone."""
     renewed: dict[str, int] = {}
-    """How often the task at a location was undone. A task performed there again is new work with a new key."""
+    """The number in the key of the next new task at a location: one more than the last one that was undone there."""
+    earlier: dict[str, Earlier] = {}
+    """Work that a retry dropped, by location. Its effect contract says how it is dispatched again."""
+    approvals: list[str] = []
+    """Places whose irreversible work was approved beforehand, when the run was retried."""
     cancelled: str | None = None
     cancelled_at: int = 0
     timed_out: bool = False
@@ -201,7 +256,11 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     output: Raw = NULL
     held: Held | None = None
     retries: int = 0
+    revisions: list[Revision] = []
+    """The patches of the run. The first one is rev 1."""
     steps_done: int = 0
+    withheld: list[int] = []
+    """Tasks of which it is to be decided whether they may be performed. Some may have ended."""
     gone: list[int] = []
     """The numbers of tasks, timers and questions that the last event removed together with their owner."""
     gone_children: list[str] = []

@@ -37,6 +37,14 @@ ALLOWED: dict[type, StatusRule] = {
     c.CancelRun: StatusRule(LIVE - {"rolling_back"}, frozenset({"rolling_back"}), over="there is nothing to cancel"),
     c.HoldRun: StatusRule(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled"})),
     c.RetryRun: StatusRule(frozenset({"failed"}), action="retried"),
+    c.SetResult: StatusRule(
+        frozenset({"running", "paused", "held", "failed"}), action="changed by hand", over="there is nothing to set"
+    ),
+    c.PatchRun: StatusRule(
+        frozenset({"running", "paused", "held", "failed"}),
+        action="patched",
+        over="it cannot be patched; fork it instead",
+    ),
 }
 RETRY_FROM = StatusRule(frozenset({"failed", "held"}), action="retried from there")
 """The rule for a retry from a named place, which a held run accepts too."""

@@ -12,10 +12,11 @@ from typing import Any, ClassVar, Literal, Protocol
 import msgspec
 from msgspec import Raw
 
-from weft.core.commands import RetryRun, StartRun
+from weft.core.commands import PatchRun, RetryRun, SetResult, StartRun
 from weft.core.effects import AnyEffect, OutgoingMail
-from weft.core.events import NULL, AnyEvent, ChildStarted
+from weft.core.events import NULL, AnyEvent, ChildStarted, RunPatched
 from weft.core.run.env import Env
+from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.state import Child, OpenTask, State, Undo, WaitingMessage
 from weft.errors import Failure
 
@@ -44,6 +45,16 @@ class Ended(msgspec.Struct):
     child: Child | None = None
     status: str = ""
     """How the child ended."""
+
+
+class JudgedPatch(msgspec.Struct, frozen=True):
+    """What a patch would do to a run, and the event that does it, unless the plan has refusals.
+
+    A style fills in only its own fields: the kernel adds those that every plan and every event has.
+    """
+
+    plan: PatchPlan
+    event: RunPatched | None = None
 
 
 class AnyRun(Protocol):
@@ -118,6 +129,21 @@ class RunStyle(Protocol):
 
     def retry(self, command: RetryRun) -> Sequence[AnyEvent]:
         """Return the events of a retry. The run's status was checked before."""
+        ...
+
+    def set_ended(self, command: SetResult) -> Sequence[AnyEvent]:
+        """Return the events that replace a recorded result. Raises NotFound if there is none that can be replaced."""
+        ...
+
+    def result_error(self, number: int, output: Raw, env: Env) -> str | None:
+        """Return why an open entry cannot end with this output; None if it can, or if that is not known."""
+        ...
+
+    def judge_patch(self, command: PatchRun, env: Env) -> JudgedPatch:
+        """Return what a patch does to the run as it stands, without changing it. Raises MissingInputs.
+
+        Only styles with a row for ``PatchRun`` are asked. All reasons to refuse it are in the plan.
+        """
         ...
 
     def cancel_open(self) -> Sequence[AnyEvent]:

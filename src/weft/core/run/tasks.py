@@ -16,15 +16,25 @@ from msgspec import Raw
 
 from weft.core.commands import ReportTaskFailed, ReportTaskLost, ReportTaskSucceeded
 from weft.core.effects import PerformTask
-from weft.core.events import DEFAULT_POLICY, NULL, TaskFailed, TaskLost, TaskScheduled, TaskSucceeded, UndoScheduled
+from weft.core.events import (
+    DEFAULT_POLICY,
+    NULL,
+    Repetition,
+    TaskFailed,
+    TaskLost,
+    TaskScheduled,
+    TaskSucceeded,
+    UndoScheduled,
+)
 from weft.core.ids import EntryId
-from weft.core.run import undo
+from weft.core.run import repeats, undo, withheld
+from weft.core.run.contracts import judge
 from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.core.run.state import OpenTask, State, Undo
 from weft.core.run.style import AnyRun
 from weft.errors import Failure
 
-UNKNOWN = "step.outcome_unknown"
+UNKNOWN = repeats.UNKNOWN
 
 
 def _current_task(state: State, task: int, attempt: int, delivery: int) -> OpenTask | None:
@@ -54,7 +64,7 @@ def attempt_failed(state: State, task: OpenTask, report: ReportTaskFailed, now: 
     final = (
         not report.retryable
         or task.attempt >= task.policy.attempts_max
-        or task.policy.effect == "irreversible"
+        or judge("failed", task.policy.effect) == "fail"
         or task.draining
     )
     retry_at = 0
@@ -69,7 +79,7 @@ def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[Task
     task = _current_task(state, report.task, report.attempt, report.delivery)
     if task is None:
         return ()
-    if task.policy.effect == "irreversible" or task.draining:
+    if judge("lost", task.policy.effect) == "unknown" or task.draining:
         failure = Failure(
             type="OutcomeUnknown",
             message=f"the worker of {task.step} was lost, and the step must not be performed twice",
@@ -103,6 +113,10 @@ def evolve_scheduled(state: State, event: TaskScheduled, arguments: Raw) -> Open
         inline=event.inline,
         early=event.early,
     )
+    if event.again is not None:
+        repeats.evolve_again(state, task, event.again)
+    elif state.fork is not None:
+        withheld.withhold(state, state.fork, state.seq, task)
     return task
 
 
@@ -120,7 +134,7 @@ def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> OpenTask:
             state.undone.append(task.undoes)
     else:
         state.steps_done += 1
-        if task.undo is not None:
+        if task.undo is not None and not event.copied:
             remember_undo(state, event.task, task, event.output, task.place or run.style.locate(event.task))
         if state.reversals:
             undo.note_task_ended(state, event.task)
@@ -151,7 +165,7 @@ def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
 
 def must_end(task: OpenTask) -> bool:
     """Return whether the run must wait for a task to end even if its result is not used."""
-    return task.undo is not None or task.policy.effect == "irreversible"
+    return judge("dropped", task.policy.effect, has_undo=task.undo is not None) == "drain"
 
 
 def remember_undo(state: State, number: int, task: OpenTask, output: Raw, place: str) -> None:
@@ -166,8 +180,14 @@ def remember_undo(state: State, number: int, task: OpenTask, output: Raw, place:
             done=state.seq,
             kept=task.kept,
             within=task.within,
+            n=key_number(state, task, place),
         )
         state.undo.append(undo)
+
+
+def key_number(state: State, task: OpenTask, place: str) -> int:
+    """Return the number in the key of a task (0: none)."""
+    return task.again.n if task.again is not None else state.renewed.get(place, 0)
 
 
 def evolve_lost(state: State, event: TaskLost) -> None:
@@ -190,6 +210,7 @@ def evolve_undo(state: State, event: UndoScheduled) -> None:
         undoes=taken.location,
         takes=taken.plan.takes,
         dropped=dropped,
+        again=Repetition(f"{taken.location}!undo", taken.n) if taken.n else None,
     )
     state.undoing = state.seq
 
@@ -199,14 +220,17 @@ def perform(state: State, number: int, task: OpenTask, location: str) -> Perform
     policy = task.policy
     if state.queue and policy.queue == DEFAULT_POLICY.queue:
         policy = msgspec.structs.replace(policy, queue=state.queue)
-    times = state.renewed.get(task.undoes or location, 0) if state.renewed else 0
+    place = location
+    times = state.renewed.get(location, 0) if state.renewed else 0
+    if task.again is not None:
+        place, times = task.again.place, task.again.n
     return PerformTask(
         task=EntryId(number),
         attempt=task.attempt,
         delivery=task.delivery,
         step=task.step,
         input=task.input,
-        key=f"{state.uid}/{location}~{times}" if times else f"{state.uid}/{location}",
+        key=f"{state.uid}/{place}~{times}" if times else f"{state.uid}/{place}",
         location=location,
         policy=policy,
         due=task.due,

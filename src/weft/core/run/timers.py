@@ -8,6 +8,7 @@ from weft.core.commands import FireTimer
 from weft.core.events import AnyEvent, RunTimedOut, TaskFailed, TimerFired, WaitTimedOut
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import questions
+from weft.core.run.contracts import judge
 from weft.core.run.env import Env
 from weft.core.run.state import OpenTask, State
 from weft.errors import Failure
@@ -48,7 +49,7 @@ def _task_due(state: State, number: EntryId, now: int) -> Sequence[AnyEvent]:
 
 def deadline_passed(number: EntryId, task: OpenTask) -> TaskFailed:
     """Return the failure of a task whose deadline has passed."""
-    unknown = task.policy.effect == "irreversible"
+    unknown = judge("lost", task.policy.effect) == "unknown"
     failure = Failure(
         type="OutcomeUnknown" if unknown else "deadline",
         message=f"{task.step} did not end within {task.policy.deadline_ms} ms, counting all attempts",

@@ -16,14 +16,15 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, OutgoingMail
 from weft.core.ids import EntryId
-from weft.core.run import lifecycle
+from weft.core.run import by_hand, lifecycle
 from weft.core.run.decide import DECIDE
 from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Undo
-from weft.core.run.style import AnyRun, DecideRows, EffectRows, Ended, EvolveRows, MailRows
+from weft.core.run.statuses import unknown_command
+from weft.core.run.style import AnyRun, DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.core.schedule.calendar import ATTRIBUTE, Calendar, schedule_name, start_at
 from weft.core.schedule.firing import BURST_MAX, Firing
 from weft.core.schedule.state import Backfill, QueuedRun, ScheduleState, StartedRun, encode_state, restore_state
@@ -80,6 +81,12 @@ class ScheduleStyle:
             return (e.ScheduleCarried(state=Raw(encode_state(state))),)
         return self.firing.follow(env)
 
+    def set_ended(self, command: c.SetResult) -> Sequence[e.AnyEvent]:
+        raise by_hand.nothing_open(self.state, command.place)
+
+    def result_error(self, number: int, output: Raw, env: Env) -> str | None:
+        return None
+
     def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
         raise Refused(f"{self.state.run_id} is a schedule; it cannot be retried.", hint="weft schedule trigger NAME")
 
@@ -97,6 +104,9 @@ class ScheduleStyle:
 
     def question(self, name: int | str) -> int | None:
         return None
+
+    def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
+        raise unknown_command(self.state.run_id, self.name, command)
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         """Return no events: the runs that the schedule started go on without it."""

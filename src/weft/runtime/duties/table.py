@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from weft.runtime.duties.ends import EndsDuty
 from weft.runtime.duties.mail import MailDuty
 from weft.runtime.duties.release import ReleaseDuty
+from weft.runtime.duties.retention import RetentionDuty
 from weft.runtime.duties.scheduler import MAIL, MEMORY, READY, RUNS, STORE, TASKS, Duty
 from weft.runtime.duties.tasks import PACED_SECONDS, TasksDuty
 from weft.runtime.settings import Settings
@@ -28,6 +29,7 @@ class Parts:
     find_dead: Callable[[], Awaitable[object]]
     claim_ready: Callable[[], Awaitable[object]]
     is_run_due: Callable[[], bool]
+    retention: RetentionDuty
     check_health: Callable[[], Awaitable[object]]
 
 
@@ -51,4 +53,6 @@ def duties(parts: Parts, settings: Settings) -> list[Duty]:
     ]
     if settings.health_seconds:
         table.insert(-1, Duty("health", settings.health_seconds, by_time, parts.check_health))
+    if settings.retention_seconds:
+        table.insert(-1, Duty("retention", settings.retention_seconds, by_time, parts.retention.run))
     return table

@@ -15,6 +15,7 @@ from weft.core import values
 from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, RunUid, Seq
+from weft.core.run.env import MissingInputs
 from weft.core.run.state import FOLD
 from weft.errors import Corrupt, StoreError
 from weft.ports.boundary import boundary
@@ -46,6 +47,7 @@ class Loader:
         new_machine: Callable[..., Machine],
         new_actor: Callable[..., Actor],
         resolve: Callable[[RunRow], Awaitable[Callee | None]],
+        learn_version: Callable[[str, str], Awaitable[None]],
         values: ValueStore,
         worker: StepWorker,
         shared: SharedTasks,
@@ -65,6 +67,7 @@ class Loader:
         self._new_machine = new_machine
         self._new_actor = new_actor
         self._resolve = resolve
+        self._learn_version = learn_version
         self._values = values
         self._worker = worker
         self._shared = shared
@@ -108,6 +111,7 @@ class Loader:
                 boundary("recovery.loaded")
                 for offer in rows:
                     self._shared.record_offer(offer)
+                await self._fold(actor, loaded)
                 self._restore(actor, loaded, died=died)
                 # A run that was over may still have rows of tasks that ended with it; a retry must not revive them.
                 self._shared.withdraw(
@@ -140,16 +144,27 @@ class Loader:
             if values.is_ref(raw):
                 actor.fetched[values.parse_ref(raw).digest] = await self._values.load(raw)
 
+    async def _fold(self, actor: Actor, loaded: Loaded) -> None:
+        """Apply the log. If it names versions that are not in memory, read them and begin again. Raises NotFound."""
+        row = loaded.row
+        body = loaded.snapshot.body if loaded.snapshot is not None else None
+        machine = actor.machine
+        while True:
+            try:
+                if body is not None:
+                    machine = self._new_machine(row.style, row.workflow, row.version, actor.uid, body)
+                for stored in loaded.events:
+                    machine.evolve(e.decode(stored.body), at=stored.at)
+                break
+            except MissingInputs as missing:
+                for version in missing.versions:
+                    await self._learn_version(row.workflow, version)
+                machine = self._new_machine(row.style, row.workflow, row.version, actor.uid)
+        actor.tail_bytes += sum(len(stored.body) for stored in loaded.events)
+        actor.machine = machine
+
     def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
         machine = actor.machine
-        if loaded.snapshot is not None:
-            row = loaded.row
-            body = loaded.snapshot.body
-            machine = self._new_machine(row.style, row.workflow, row.version, actor.uid, body)
-        for stored in loaded.events:
-            machine.evolve(e.decode(stored.body), at=stored.at)
-            actor.tail_bytes += len(stored.body)
-        actor.machine = machine
         self._trees.loaded(machine.state)
         actor.committed_seq = Seq(machine.state.seq)
         actor.mail_taken = loaded.row.mail - len(loaded.inbox)
@@ -199,7 +214,8 @@ class Loader:
             number
             for number, task in actor.machine.state.tasks.items()
             # By the last owner's clock, a retry may already have begun that is not due by ours; an undo must know.
-            if (task.due <= now or task.undo is not None)
+            if not task.withheld
+            and (task.due <= now or task.undo is not None)
             and not self._worker.has(actor.uid, EntryId(number), task.attempt, task.delivery)
             and not self._shared.has(actor.uid, number, task.attempt, task.delivery)
         ]

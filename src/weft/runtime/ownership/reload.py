@@ -198,6 +198,6 @@ class Reloader:
         """Return whether the log contains exactly this append. Another host may have written its first events too."""
         if not draft.events:
             return False
-        found = await self._log.events(draft.uid, after=draft.base, limit=len(draft.events))
+        found = await self._log.events(draft.uid, after=draft.seq, limit=len(draft.events))
         written = [(event.body, event.at) for event in found]
         return written == [(event.body, event.at) for event in draft.events]

@@ -20,17 +20,18 @@ from weft.core.code.state import Entry
 from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
-from weft.core.run.env import Env, MissingInputs
-from weft.errors import KeyReused, Refused, WeftError
+from weft.core.run.env import Env, MissingInputs, PastEvent
+from weft.errors import Refused, WeftError
 from weft.ports.boundary import boundary
 from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow, Outcome
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Callee
 from weft.runtime.programs import new_driver
 from weft.runtime.run.append_extras import ASKING, INDEXED, add_snapshot, index_event, record_idle
-from weft.runtime.run.divergence import other_arguments
-from weft.runtime.run.draft import Draft, PendingCommand
+from weft.runtime.run.draft import Draft, PendingCommand, is_echo
 from weft.runtime.run.driver import CodeDriver
+from weft.runtime.run.hold import hold_other_arguments
+from weft.runtime.run.log_reading import LogReading, awaits_mailed_patch, forget_log, no_patch_waits, wait_for_inputs
 from weft.runtime.run.outgoing import enclose
 from weft.runtime.run.ports import EXISTS, RunPorts, run_key
 from weft.runtime.run.short_path import schedule_plain, take_plain
@@ -77,6 +78,7 @@ class Actor:
         "owner_died",
         "pending",
         "ports",
+        "reading",
         "ready",
         "reloading",
         "snapshot_bytes",
@@ -105,8 +107,7 @@ class Actor:
         self.stalls = self.stalls_asked = ports.heartbeat.stalls
         self.tail_bytes = 0
         self.snapshot_bytes = 0
-        self.ready = False
-        self.reloading = False
+        self.ready = self.reloading = False
         self.fetched: dict[str, bytes | WeftError] = {}
         """Blobs and facts about runs that the next decision needs: they stay in memory until it is made."""
         self.fetching = False
@@ -126,6 +127,8 @@ class Actor:
         self.tolerant = ports.tolerant
         self.waits_for_commit = False
         """The run has more to do, and waits for its own commits."""
+        self.reading: LogReading | None = None
+        """The log is being read, or was read, for a decision that needs all of it."""
         self._scheduled = False
         self._facts: Env | None = None
 
@@ -161,10 +164,10 @@ class Actor:
         try:
             self.begin_turn()
             mailbox = self.mailbox
-            while mailbox and self.ready:
+            while mailbox and (self.reading is None or not awaits_mailed_patch(self)) and self.ready:
                 posted = mailbox.popleft()
                 is_success = type(posted.command) is c.ReportTaskSucceeded
-                if not (is_success and self.ports.short_path and take_plain(self, posted)):
+                if not (is_success and self.reading is None and self.ports.short_path and take_plain(self, posted)):
                     self._take(posted)
             self.end_turn()
         except BaseException as error:
@@ -189,15 +192,16 @@ class Actor:
     def _take(self, posted: PendingCommand) -> None:
         if self._decide(posted):
             self.move()
+        if self.reading is not None and isinstance(posted.command, c.PatchRun):
+            forget_log(self)
         if self.drafts and not self.drafts[-1].events:
             self._answer_if_idle(self.drafts[-1])
 
-    def accept_mail(self) -> None:
-        """Record the mail from the inbox before the code continues.
+    def accept_mail(self) -> bool:
+        """Record the mail from the inbox before the code continues. Returns False if a patch waits for the log.
 
         It was accepted before anything that the code does next.
         """
-        self.begin_turn()
         waiting = [posted for posted in self.mailbox if posted.mail_id]
         self.mailbox = deque(posted for posted in self.mailbox if not posted.mail_id)
         end: list[e.AnyEvent] = []
@@ -205,6 +209,7 @@ class Actor:
             self._decide(posted, end)
         if end:
             self._record(end)
+        return self.reading is None or no_patch_waits(self)
 
     def _decide(self, posted: PendingCommand, end: list[e.AnyEvent] | None = None) -> bool:
         """Record the events of a command. Returns whether there were any.
@@ -214,7 +219,9 @@ class Actor:
         if posted.mail_id and self.machine.state.over:
             # The end is decided but not durable. This mail was accepted before it, so the append will be refused.
             return False
-        if posted.key is not None and not posted.mail_id and self._is_echo(posted, posted.key):
+        if posted.key is not None and not posted.mail_id and is_echo(self._undurable(), posted, posted.key):
+            return False
+        if isinstance(posted.command, c.PatchRun) and wait_for_inputs(self, posted, posted.command):
             return False
         draft = self.open_draft()
         if posted.mail_id:
@@ -260,19 +267,6 @@ class Actor:
     def _undurable(self) -> Sequence[Draft]:
         return self.drafts if self.in_flight is None else (self.in_flight, *self.drafts)
 
-    def _is_echo(self, posted: PendingCommand, key: KeyRow) -> bool:
-        """Return whether a command with this key is already being processed; this one then shares its answer."""
-        for draft in self._undurable():
-            for row in draft.keys:
-                if row.key != key.key:
-                    continue
-                if row.digest == key.digest:
-                    draft.posted.append(posted)
-                else:
-                    draft.refused.append((posted, KeyReused(f'The key "{key.key}" was used for another command.')))
-                return True
-        return False
-
     def _answer_if_idle(self, draft: Draft) -> None:
         """Answer now if nothing was decided and no commit is in progress.
 
@@ -304,7 +298,10 @@ class Actor:
             if driver.missing_blobs:
                 self.ports.fetching.fetch_blobs(self, driver.missing_blobs)
         if self.fetched or not self.machine.rests():
+            seq = self.machine.state.seq
             self.follow()
+            if self.machine.state.seq != seq and self.machine.state.fork is not None:
+                self._move_later()  # the results of tasks that were held back are facts for the code
 
     def follow(self) -> None:
         """Record what must happen next without a command."""
@@ -350,7 +347,7 @@ class Actor:
 
     def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
         """Record a plain step of the code at once. Returns None if it must be issued like every other request."""
-        return schedule_plain(self, ask) if self.ports.short_path else None
+        return schedule_plain(self, ask) if self.ports.short_path and self.reading is None else None
 
     def env(self) -> Env:
         facts = self._facts
@@ -361,6 +358,7 @@ class Actor:
                 blob=self.blob,
                 run_exists=self.run_exists,
                 keep=self.keep,
+                log=lambda: self.reading.all() if self.reading is not None else None,
                 recall=self.ports.opened.recall,
                 check_child=self.ports.check_child,
             )
@@ -380,14 +378,14 @@ class Actor:
         key = f"{place}={values.digest(raw)}"
         self.open_draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
 
+    def drop_from(self, entry: EntryId) -> None:
+        self.issue(c.DropEntries(entry))
+        self.driver = None
+        self._move_later()
+
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
         background = self.ports.background
-        background.call_soon(background.spawn, self._hold_other_input(location, entry, asked, where), self)
-
-    async def _hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
-        stored = await self.ports.read_event(self.uid, Seq(entry))
-        error = other_arguments(self.id, location, stored.body, asked, where)
-        self.post(PendingCommand(c.HoldRun(error.code, str(error), location)))  # type: ignore[arg-type]
+        background.call_soon(background.spawn, hold_other_arguments(self, location, entry, asked, where), self)
 
     def open_draft(self) -> Draft:
         """Return the draft that takes the next event."""
@@ -396,7 +394,7 @@ class Actor:
             last = drafts[-1]
             if len(last.events) + len(last.chunks) < EVENTS_PER_APPEND_MAX and last.size_bytes < _DRAFT_BYTES_MAX:
                 return last
-        draft = Draft(self.uid, self.epoch, Seq(self.machine.state.seq))
+        draft = Draft(uid=self.uid, epoch=self.epoch, seq=Seq(self.machine.state.seq))
         drafts.append(draft)
         return draft
 
@@ -407,6 +405,8 @@ class Actor:
         before = state.status
         asking = bool(state.asks)
         draft = self.open_draft()
+        if self.reading is not None:
+            self.reading.tail += [PastEvent(now, event) for event in events]
         for event in events:
             machine.evolve(event, at=now)
             body = e.encode(event)
@@ -427,8 +427,9 @@ class Actor:
             self.pending = False
         if state.status == "held" and self.driver is not None:
             self.driver = None
-        if state.ended and self.driver is not None and not self.driver.settled():
-            self.driver.close()  # the run ends without its code
+        changed = bool(events) and type(events[-1]) is e.ResultSet
+        if self.driver is not None and (changed or (state.ended and not self.driver.settled())):
+            self.driver.close()  # the past of the run has changed, or the run ends without its code
             self.driver = None
 
     def keep(self, raw: bytes) -> Raw:
@@ -441,29 +442,28 @@ class Actor:
         return Raw(ref)
 
     def blob(self, digest: str) -> bytes | None:
-        found = self.fetched.get(digest)
+        found = self.fetched.get(digest) or (self.reading.blobs.get(digest) if self.reading is not None else None)
         if isinstance(found, WeftError):
             raise found
-        return found or self.ports.values.cached(digest) or self._unwritten(digest)
+        return found or self.ports.values.cached(digest) or self._undurable_blob(digest)
+
+    def _undurable_blob(self, digest: str) -> bytes | None:
+        """Return a blob of a draft that is not durable yet: it may have left the cache, and is not in the store."""
+        return next((draft.puts[digest] for draft in self._undurable() if digest in draft.puts), None)
 
     def run_exists(self, run_id: str) -> bool | None:
         """Return whether there is a run with this id. None: this must be fetched first, for each decision anew."""
         found = self.fetched.pop(run_key(run_id), None)
         return None if found is None else found == EXISTS
 
-    def _unwritten(self, digest: str) -> bytes | None:
-        """Return a blob of a draft that is not durable yet: it may have left the cache, and is not in the store."""
-        return next((draft.puts[digest] for draft in self._undurable() if digest in draft.puts), None)
-
     def proceed(self, *, after_mail: bool = False) -> None:
         """Let the run continue, because its inputs are in memory. With ``after_mail``, its mail is recorded first."""
-        if not self.ready:
+        if not self.ready or (self.reading is not None and awaits_mailed_patch(self)):
             return
         try:
-            if after_mail:
-                self.accept_mail()
             self.begin_turn()
-            self.move()
+            if not after_mail or self.accept_mail():
+                self.move()
             self.end_turn()
         except BaseException as error:
             if ends_host(error):
@@ -511,12 +511,13 @@ class Actor:
             self.ports.background.call_soon(self._next_slice)
 
     def on_committed(self, draft: Draft) -> None:
-        """Apply the effects of a durable append and answer its commands."""
-        self.committed_seq = Seq(draft.base + len(draft.events))
+        """Answer the commands of a durable append and apply its effects."""
+        self.committed_seq = Seq(draft.seq + len(draft.events))
         self.owner_died = False
         self.tail_bytes += draft.size_bytes
         ports = self.ports
         ports.remember(self, draft)
+        self.answer(draft)
         for effect in draft.effects:
             if type(effect) is not PerformTask:
                 boundary("effect.before")
@@ -528,7 +529,6 @@ class Actor:
             ports.post_local(mail)
         for child in draft.children:
             ports.adopt(child)
-        self.answer(draft)
         if draft.events:
             ports.publish(self, draft)
 
@@ -569,6 +569,7 @@ class Actor:
         """Return whether the run may leave memory: it has no commands, drafts, commit or fetch in progress."""
         lacks = self.driver is not None and self.driver.missing_blobs
         waits = self.mailbox or self.drafts or self.in_flight is not None or self._scheduled or lacks or self.fetching
+        waits = waits or self.reading is not None
         return self.ready and not waits
 
     def close(self) -> None:
@@ -584,14 +585,15 @@ class Actor:
         drafts = self._undurable()
         found = [posted for draft in drafts for posted in draft.posted]
         found += [posted for draft in drafts for posted, _ in draft.refused]
-        return found + list(self.mailbox)
+        return found + list(self.mailbox) + (self.reading.waiting if self.reading is not None else [])
 
     def take_unanswered(self) -> list[PendingCommand]:
         """Return the unanswered commands that this actor will not process, without mail, which stays in the store."""
-        if not self.mailbox and self.is_committed():
+        if not self.mailbox and self.is_committed() and self.reading is None:
             return []
         left = [posted for posted in self.unanswered() if not posted.mail_id and not posted.abandoned]
         self.in_flight = None
         self.drafts.clear()
         self.mailbox.clear()
+        self.reading = None
         return left

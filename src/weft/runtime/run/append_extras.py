@@ -10,7 +10,7 @@ from weft.core.decider import Machine
 from weft.core.effects import ArmTimer
 from weft.core.ids import Millis, Seq, answer_key
 from weft.core.run.state import FOLD
-from weft.ports.store import NEVER, KeyRow, Snapshot
+from weft.ports.store import NEVER, KeyRow, Resolved, Snapshot
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
@@ -19,8 +19,10 @@ DEAD_LETTERS = "weft.dead_letters"
 """The attribute of runs that have dead letters."""
 ASKING = "weft.asking"
 """The attribute of runs that have open questions."""
+FORKED_FROM = "weft.forked_from"
+"""The attribute of forks: the uid of the original."""
 _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
-INDEXED: frozenset[type] = frozenset((*_MARKING, e.MessageAnswered))
+INDEXED: frozenset[type] = frozenset((*_MARKING, e.MessageAnswered, e.RunPatched))
 """Events that are found without reading the log: by an attribute of the run, or by a key."""
 WAITS_MAX = 100
 """With more open waits than this, finding the earliest would slow down every append too much."""
@@ -80,6 +82,8 @@ def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
     """Make the run findable by an event that was just recorded: by an attribute of its row, or by a key."""
     if isinstance(event, _MARKING):
         draft.attributes = {**(draft.attributes or {}), **_row_attributes(machine, event)}
+    elif isinstance(event, e.RunPatched):
+        draft.resolved = Resolved(machine.state.version, machine.style.name)
     elif isinstance(event, e.MessageAnswered) and not event.repeated:
         draft.keys.append(KeyRow(answer_key(event.message), "", Seq(machine.state.seq)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.core import events as e
 from weft.core.code.machine import CodeMachine
-from weft.core.code.state import CodeState
+from weft.core.code.state import CodeState, Entry
 from weft.errors import BadValue, Diverged
 from weft.runtime.call_format import added_arguments, format_call
 
@@ -24,6 +24,18 @@ def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "
         recorded=recorded,
         asked=asked,
     )
+
+
+def is_droppable(state: CodeState, entry: Entry, committed: int) -> bool:
+    """Return whether an entry that does not fit may be dropped, because a fork shares it with its original.
+
+    Once work of the fork itself is durable, a difference is a divergence as in every run.
+    """
+    fork = state.fork
+    if fork is None or entry.id > fork.point:
+        return False
+    own = next((number for number in state.entries if number > fork.point), None)
+    return own is None or own > committed
 
 
 def other_parameters(state: CodeState, misfit: BadValue) -> Diverged:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from weft.core.commands import Mailed
 from weft.core.effects import AnyEffect
-from weft.core.ids import Epoch, Millis, RunUid, Seq
-from weft.errors import WeftError
-from weft.ports.store import Append, KeyRow, Mail, NewRun, Resolved, Snapshot, StoredEvent
+from weft.core.ids import Millis, Seq
+from weft.core.values import BLOB_START, blobs_in
+from weft.errors import KeyReused, WeftError
+from weft.ports.store import Append, KeyRow, Mail, NewRun, StoredEvent
 from weft.ports.streams import NewChunk
 from weft.runtime.worker.flight import Flight
-
-_REF = b'{"$weft":"blob"'
-_DIGEST = re.compile(rb'{"\$weft":"blob","at":"cas://sha256:([0-9a-f]{64})"')
 
 Reply = Callable[[WeftError | None], None]
 
@@ -56,57 +52,44 @@ def _settle(done: asyncio.Future[None], error: WeftError | None) -> None:
         done.set_exception(error)
 
 
-class Draft(msgspec.Struct, eq=False):
-    """One append that is being built. It has no effects before it is durable."""
+class Draft(Append, kw_only=True, eq=False):
+    """One append that is being built, and everything that waits for it. It has no effects before it is durable."""
 
-    uid: RunUid
-    epoch: Epoch
-    base: Seq
-    create: NewRun | None = None
     events: list[StoredEvent] = []
-    effects: list[AnyEffect] = []
-    posted: list[PendingCommand] = []
-    refused: list[tuple[PendingCommand, WeftError]] = []
-    resolved: Resolved | None = None
     taken: list[str] = []
     keys: list[KeyRow] = []
     mail: list[Mail] = []
     children: list[NewRun] = []
-    puts: dict[str, bytes] = {}
     refs: list[str] = []
-    snapshot: Snapshot | None = None
-    idle_until: Millis | UnsetType | None = UNSET
-    status: str | None = None
-    attributes: dict[str, object] | None = None
+    effects: list[AnyEffect] = []
+    posted: list[PendingCommand] = []
+    refused: list[tuple[PendingCommand, WeftError]] = []
+    puts: dict[str, bytes] = {}
+    """Blobs, which are written before the append."""
     chunks: list[NewChunk] = []
     size_bytes: int = 0
 
     def record(self, body: bytes, at: Millis) -> None:
         """Add the next event."""
         events = self.events
-        events.append(StoredEvent(Seq(self.base + len(events) + 1), at, body))
+        events.append(StoredEvent(Seq(self.seq + len(events) + 1), at, body))
         self.size_bytes += len(body)
-        if body.find(_REF) >= 0:  # ``in`` tries the left side as a number first, and raises and drops an error
-            self.refs.extend(match.decode() for match in _DIGEST.findall(body))
-
-    def append(self, mail_taken: int) -> Append:
-        """Return the append for the store."""
-        found = Append(uid=self.uid, epoch=self.epoch, seq=self.base, events=self.events, mail_taken=mail_taken)
-        if self.create is not None or self.status is not None:
-            found.create, found.status = self.create, self.status
-        if self.idle_until is not UNSET:
-            found.idle_until = self.idle_until
-        if self.snapshot is not None:
-            found.snapshot = self.snapshot
-        if self.attributes is not None:
-            found.attributes = self.attributes
-        if self.resolved is not None:
-            found.resolved = self.resolved
-        if self.taken or self.keys or self.refs:
-            found.taken, found.keys, found.refs = self.taken, self.keys, self.refs
-        if self.mail or self.children:
-            found.mail, found.children = self.mail, self.children
-        return found
+        if body.find(BLOB_START) >= 0:  # ``in`` tries the left side as a number first, and raises and drops an error
+            self.refs.extend(blobs_in(body))
 
     def is_empty(self) -> bool:
         return not (self.events or self.taken or self.create is not None)
+
+
+def is_echo(drafts: Sequence[Draft], posted: PendingCommand, key: KeyRow) -> bool:
+    """Return whether a command with this key is already being processed; this one then shares its answer."""
+    for draft in drafts:
+        for row in draft.keys:
+            if row.key != key.key:
+                continue
+            if row.digest == key.digest:
+                draft.posted.append(posted)
+            else:
+                draft.refused.append((posted, KeyReused(f'The key "{key.key}" was used for another command.')))
+            return True
+    return False

@@ -22,9 +22,10 @@ from weft.core.code.state import Entry
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import lifecycle
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
-from weft.runtime.run.divergence import diverged, map_item, other_parameters
+from weft.runtime.run.divergence import diverged, is_droppable, map_item, other_parameters
+from weft.runtime.run.driver_actor import DriverActor
 from weft.runtime.run.inline import InlineBody
-from weft.runtime.run.private_loop import PrivateLoop, error_of, line_of, make_loop
+from weft.runtime.run.private_loop import PrivateLoop, error_of, foreign_await, is_foreign, make_loop
 from weft.runtime.run.scopes import CURRENT, NameScope
 from weft.runtime.run.unreached import NEW_WORK, Missed, Unreached
 from weft.steps.codec import Codec
@@ -77,47 +78,6 @@ class Program(Protocol):
         ...
 
 
-class DriverActor(Protocol):
-    """The methods of the actor that its driver uses."""
-
-    tolerant: bool
-
-    def issue(self, command: c.Asked) -> None:
-        """Decide a request and record its events at once."""
-        ...
-
-    def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
-        """Record a plain step at once. Returns None if it must be issued."""
-        ...
-
-    def keep(self, raw: bytes) -> Raw:
-        """Return a value for the log: the value itself, or a reference to a blob that is put before the commit."""
-        ...
-
-    def blob(self, digest: str) -> bytes | None:
-        """Return a blob if it is in memory."""
-        ...
-
-    def now(self) -> int: ...
-
-    def is_new(self) -> bool:
-        """Return whether nothing of the run is durable yet."""
-        ...
-
-    def new_id(self) -> str: ...
-
-    def emit(self, stream: str, raw: bytes, place: str) -> None:
-        """Write to an output stream, from this place."""
-        ...
-
-    def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:
-        """Hold the run for a person: the arguments differ from those in the log, which must be read first.
-
-        ``where``: a note about the location.
-        """
-        ...
-
-
 class CodeDriver:
     """Runs the code of one run on its private loop."""
 
@@ -144,6 +104,8 @@ class CodeDriver:
         self._stop: WeftError | None = None
         self._other_input: tuple[EntryId, bytes] | None = None
         """The location where the code's arguments differ from the recorded ones, and the new arguments."""
+        self._unfit: EntryId | None = None
+        """The first entry of a fork's common past that the code no longer asks for."""
         self._finished = False
         self._is_cancel_late = False
         """A cancellation has waited for a whole slice, and the code is still busy."""
@@ -182,8 +144,8 @@ class CodeDriver:
             # replay it is delivered at the same point as before.
             is_next = self._is_cancel_next() and not self._has_replayed
             self._is_cancel_late = is_next and not (self._is_cancel_late and self.tell_cancel())
-        elif not self.missing_blobs and not self._waits():
-            self._hold(self.loop.foreign or _foreign(self.machine.state.workflow, self._main))
+        elif not self.machine.state.tasks and not self.missing_blobs and not self._waits():
+            self._hold(self.loop.foreign or foreign_await(self.machine.state.workflow, self._main))
 
     def _begin(self) -> bool:
         state = self.machine.state
@@ -223,11 +185,8 @@ class CodeDriver:
                 main.cancel()
             else:
                 entry = state.entries.get(fact)
-                if (
-                    entry is not None
-                    and values.inline_json(bytes(entry.output)) is None
-                    and self.peek(entry.output) is None
-                ):
+                is_marked = entry is not None and bytes(entry.output).startswith(values.MARKED)
+                if entry is not None and is_marked and self.peek(entry.output) is None:
                     return
                 future = self._waiting.pop(fact, None)
                 if future is None:
@@ -298,8 +257,8 @@ class CodeDriver:
         if self._unreached.entries:
             self._unreached.report(state)
         self.close()
-        if isinstance(error, ForeignAwait) or (self.loop.foreign is not None and _is_foreign(error)):
-            self._hold(self.loop.foreign or _foreign(state.workflow, None))
+        if isinstance(error, ForeignAwait) or (self.loop.foreign is not None and is_foreign(error)):
+            self._hold(self.loop.foreign or foreign_await(state.workflow, None))
         elif state.cancelled is not None:
             self.outside.issue(c.EndCancelled())
         elif state.timed_out:
@@ -307,8 +266,8 @@ class CodeDriver:
             self.outside.issue(c.FailRun(Failure(type="TimedOut", message=message, code="run.timed_out")))
         elif error is None:
             self.outside.issue(c.CompleteRun(self.outside.keep(output)))
-        elif _is_foreign(error):
-            self._hold(_foreign(state.workflow, None, f" ({text_of(error)})"))
+        elif is_foreign(error):
+            self._hold(foreign_await(state.workflow, None, f" ({text_of(error)})"))
         else:
             self.outside.issue(c.FailRun(failure_of_run(error)))
 
@@ -316,7 +275,9 @@ class CodeDriver:
         self._finished = True
         location = error.location if isinstance(error, Diverged) else ""
         self.close()
-        if self._other_input is not None:
+        if self._unfit is not None:
+            self.outside.drop_from(self._unfit)
+        elif self._other_input is not None:
             entry, asked = self._other_input
             self.outside.hold_other_input(location, entry, asked, map_item(self.machine, location))
         else:
@@ -361,39 +322,36 @@ class CodeDriver:
         if self.evicted or self._stop is not None or kinds.get(name, "step") != "step":
             return self.find(scope, name, "step", digest, given)
         n = counts.get(name, 0) + 1
-        key = (
-            f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name
-        )  # as ``key_of``, without a call for every step
+        key = f"{scope.prefix}{name}#{n}" if n > 1 else scope.prefix + name  # key_of: a call for every step
         facts, state, cursor = self._facts, self.machine.state, self._cursor
-        entry: Entry | None
+        entry: Entry | None = None
         if cursor < len(facts) and facts is state.facts and not self.loop.ready:
-            entry = state.entries.get(facts[cursor])
-            if entry is None or entry.key != key or entry.digest != digest or not self._is_next(entry):
+            number = facts[cursor]
+            entry = state.entries.get(number)
+            if (
+                entry is None
+                or entry.key != key
+                or entry.digest != digest
+                or entry.kind != "step"
+                or number in self._visited
+                or bytes(entry.output).startswith(values.MARKED)
+                or self.loop.is_over_time()
+            ):
                 return self.find(scope, name, "step", digest, given)
             self._cursor = cursor + 1
+            self._has_replayed = True
+            self._visited.add(number)
+            self._unreached.entries.pop(number, None)
         elif self._unreached.entries or self.machine.style.index.find(key) is not None:
             return self.find(scope, name, "step", digest, given)
-        else:
-            entry = None
         counts[name] = n
         kinds[name] = "step"
         self.loop.has_asked = True
         return (n if entry is None else 0), entry
 
-    def _is_next(self, entry: Entry) -> bool:
-        """Return whether the code may know the outcome of this entry, whose fact is next; if so, mark it as reached."""
-        number = entry.id
-        if entry.kind != "step" or number in self._visited:
-            return False
-        if values.inline_json(bytes(entry.output)) is None or self.loop.is_over_time():
-            return False
-        self._has_replayed = True
-        self._visited.add(number)
-        self._unreached.entries.pop(number, None)
-        return True
-
     def _missed(self, missed: Missed, asked: str, kind: str) -> None:
         error = missed.error(self.machine.state.run_id, asked, kind)
+        self._drop_in_fork(missed.entry, error)
         if not self.outside.tolerant:
             self._stop = error
             raise Evicted
@@ -412,9 +370,11 @@ class CodeDriver:
         if entry is None:
             return n, None
         if entry.kind != kind:
-            self.diverge(entry.key, f"a {entry.kind}", f"a {kind}")
+            self.diverge(entry, f"a {entry.kind}", f"a {kind}")
         if digest and (entry.digest != digest or entry.id in self._visited):
             entry = self._same_input(scope, name, entry, digest, given)
+            if entry is None:
+                return n, None
         self._has_replayed = True
         self._visited.add(entry.id)
         self._unreached.forget(entry.id)
@@ -426,19 +386,22 @@ class CodeDriver:
             self._visited.add(number)
             self._unreached.forget(number)
 
-    def _same_input(self, scope: CodeScope, name: str, entry: Entry, digest: str, given: bytes) -> Entry:
+    def _same_input(self, scope: CodeScope, name: str, entry: Entry, digest: str, given: bytes) -> Entry | None:
         """Return the entry for this input: calls with the same name may have been reordered.
 
-        An unvisited entry with exactly this input is used.
+        An unvisited entry with exactly this input is used. None if the entry is an irreversible step whose result a
+        retry kept: then the step is asked for again.
         """
         n = 1
         while (other := self.machine.lookup(key_of(scope.prefix, name, n))) is not None:
             if other.digest == digest and other.id not in self._visited:
                 return other
             n += 1
+        if entry.id not in self._visited and entry.key in self.machine.state.earlier:
+            return None
         if not self.outside.tolerant or entry.id in self._visited:
             self._other_input = (entry.id, given)
-            self.diverge(entry.key, "a result for other arguments", "")
+            self.diverge(entry, "a result for other arguments", "")
         log.warning(
             "weft: %s: %s has a recorded result for other arguments; it is used", self.machine.state.run_id, entry.key
         )
@@ -454,12 +417,24 @@ class CodeDriver:
         else:
             changed = self._unreached.has_items(inner, items)
         if changed:
-            self.diverge(entry.key, f"a map over {recorded} items", f"one over {items}")
+            self.diverge(entry, f"a map over {recorded} items", f"one over {items}")
 
-    def diverge(self, location: str, recorded: str, asked: str) -> None:
+    def diverge(self, entry: Entry, recorded: str, asked: str) -> None:
         """Hold the run for a person, because the code asks for something other than the log has."""
-        self._stop = diverged(self.machine.state.run_id, location, recorded, asked)
+        error = diverged(self.machine.state.run_id, entry.key, recorded, asked)
+        self._drop_in_fork(entry, error)
+        self._stop = error
         raise Evicted
+
+    def _drop_in_fork(self, entry: Entry, error: WeftError) -> None:
+        """Stop here to drop an entry that does not fit, if it is of the past that a fork shares with its original.
+
+        Once work of the fork itself is durable, a difference is a divergence as in every run.
+        """
+        if is_droppable(self.machine.state, entry, self.outside.committed_seq):
+            self._unfit = entry.id
+            self._stop = error
+            raise Evicted
 
     def ask(self, command: c.Ask) -> Entry:
         """Record a new entry."""
@@ -548,7 +523,7 @@ class CodeDriver:
 
     def refuse_type(self, entry: Entry, misfit: Misfit) -> None:
         """Hold the run for a person, because a recorded value has another type than the code has now."""
-        self.diverge(entry.key, f"a value of another type ({misfit.clause()})", "the type it has now")
+        self.diverge(entry, f"a value of another type ({misfit.clause()})", "the type it has now")
 
     def peek(self, raw: Raw) -> bytes | None:
         """Return the JSON of a recorded value if it is in memory; otherwise it will be fetched."""
@@ -586,15 +561,3 @@ CodeScope = NameScope[CodeDriver]
 def current_scope() -> CodeScope | None:
     """Return the scope of the workflow code that runs now, if any."""
     return CURRENT.get(None)
-
-
-def _is_foreign(error: BaseException | None) -> bool:
-    return isinstance(error, RuntimeError) and "attached to a different loop" in text_of(error)
-
-
-def _foreign(workflow: str, main: asyncio.Task[Any] | None, detail: str = "") -> ForeignAwait:
-    where = line_of(main) if main is not None else ""
-    return ForeignAwait(
-        f"{workflow} waits{where} for something Weft cannot record{detail}. After a restart it would wait again.",
-        hint='Write: await ctx.sleep("1h"); other I/O belongs in a step.',
-    )

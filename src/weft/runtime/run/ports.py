@@ -16,6 +16,7 @@ from weft.ports.streams import NewChunk
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.programs import AnyProgram
 from weft.runtime.run.draft import Draft
+from weft.runtime.run.log_reading import LogReading
 from weft.runtime.values import OpenedValues, ValueStore
 from weft.runtime.worker.flight import Flight
 
@@ -40,6 +41,10 @@ class Fetching(Protocol):
     def fetch(self, actor: Any, missing: MissingInputs) -> None: ...
 
     def fetch_blobs(self, actor: Any, digests: set[str]) -> None: ...
+
+    def read_log(self, actor: Any, reading: LogReading) -> None: ...
+
+    def read_inputs(self, actor: Any, reading: LogReading, missing: MissingInputs) -> None: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

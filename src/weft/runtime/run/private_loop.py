@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from weft.core.durations import format_ms
 from weft.errors import ForeignAwait, LimitExceeded, UsageError
 from weft.runtime.run.scopes import CURRENT, NameScope
+from weft.steps.failures import text_of
 from weft.steps.frames import is_users
 from weft.steps.raised import ends_host
 
@@ -381,3 +382,17 @@ def _user_line() -> str:
             break
         frame = frame.f_back
     return ""
+
+
+def is_foreign(error: BaseException | None) -> bool:
+    """Return whether an error comes from a future of another loop."""
+    return isinstance(error, RuntimeError) and "attached to a different loop" in text_of(error)
+
+
+def foreign_await(workflow: str, main: asyncio.Task[Any] | None, detail: str = "") -> ForeignAwait:
+    """Make the error about code that waits for something that cannot be recorded."""
+    where = line_of(main) if main is not None else ""
+    return ForeignAwait(
+        f"{workflow} waits{where} for something Weft cannot record{detail}. After a restart it would wait again.",
+        hint='Write: await ctx.sleep("1h"); other I/O belongs in a step.',
+    )

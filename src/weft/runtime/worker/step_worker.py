@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import contextvars
 import logging
+import sys
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
@@ -101,7 +102,8 @@ class StepWorker:
         flights[flight.effect.task] = flight
         flight.since = self._clock.monotonic()
         if self._free > 0 and not self._held:
-            self._start(flight)
+            # The tasks of a fan-out take turns: if each began at once, those that never wait would block the loop.
+            self._start(flight, at_once=len(flights) == 1)
         else:
             self._queue.append(flight)
 
@@ -197,10 +199,16 @@ class StepWorker:
             self._report(flight, report_failure(flight.effect, flight.body, TimeoutError()))
         self._next()
 
-    def _start(self, flight: Flight) -> None:
+    def _start(self, flight: Flight, *, at_once: bool = False) -> None:
         self._free -= 1
+        loop = asyncio.get_running_loop()
         # A separate context: a body must not see the scope of the workflow whose turn dispatches it.
-        flight.running = asyncio.get_running_loop().create_task(self._perform(flight), context=self._context.copy())
+        body, context = self._perform(flight), self._context.copy()
+        if at_once and sys.version_info >= (3, 12):
+            # A body that never waits ends here, and costs no turn of the loop.
+            flight.running = asyncio.Task(body, loop=loop, context=context, eager_start=True)
+        else:
+            flight.running = loop.create_task(body, context=context)
 
     def _next(self) -> None:
         self._free += 1
@@ -226,13 +234,15 @@ class StepWorker:
         """Attempt a task and report how it ended. One coroutine does both, because calls are expensive."""
         effect, body = flight.effect, flight.body
         flight.begun = True
-        self._set_current(flight)
+        if flight.running is None:
+            flight.running = asyncio.current_task()  # it began before its task was known
+        CURRENT_TASK.set(partial(self._task_of, flight))
         try:
             try:
                 if body is None:
                     raise unknown_step(effect.step)  # noqa: TRY301 - reported like what a body raises
-                given = values.inline_json(bytes(effect.input)) if effect.takes is None else None
-                if given is None:
+                given = bytes(effect.input)
+                if effect.takes is not None or given.startswith(values.MARKED):
                     given = await arguments_of(effect, self._load)
                 if self.guard is not None and self.guard.is_doubtful(flight.stalls):
                     await self.guard.confirm(flight)
@@ -263,20 +273,18 @@ class StepWorker:
             if not flight.ended:
                 self._ended(flight)
 
-    def _set_current(self, flight: Flight) -> None:
-        """Set the context variable by which the body finds its task."""
+    def _task_of(self, flight: Flight) -> Task:
+        """Make the task that a body sees."""
         effect = flight.effect
-        CURRENT_TASK.set(
-            Task(
-                key=effect.key,
-                attempt=effect.attempt,
-                run_id=flight.run_id,
-                step=effect.step,
-                number=effect.task,
-                release_slot=self._lend_slot,
-                beat=partial(self._extend_timeout, flight),
-                emit=partial(self._emit, flight),
-            )
+        return Task(
+            key=effect.key,
+            attempt=effect.attempt,
+            run_id=flight.run_id,
+            step=effect.step,
+            number=effect.task,
+            release_slot=self._lend_slot,
+            beat=partial(self._extend_timeout, flight),
+            emit=partial(self._emit, flight),
         )
 
     def _ended(self, flight: Flight) -> None:

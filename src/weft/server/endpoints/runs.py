@@ -13,9 +13,11 @@ from weft.errors import NotFound, RunUnreadable, StoreError
 from weft.observe.event_parts import Unfolding, read_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
+from weft.observe.fork_line import read_fork_line
 from weft.observe.progress import progress_of
 from weft.observe.runs import split_place, try_read_run
 from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
+from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import readable
@@ -43,12 +45,15 @@ async def list_runs(call: ApiCall) -> views.Runs:
     asked = call.query_as(views.RunsQuery)
     service = call.service
     parent = (await service.row(RunId(asked.parent))).uid if asked.parent is not None else None
+    where = dict(_pair(text) for text in asked.where)
+    if asked.forks is not None:
+        where[FORKED_FROM] = (await service.row(RunId(asked.forks))).uid
     page = await service.search(
         RunQuery(
             workflow=asked.workflow,
             status=asked.status,
             since=Millis(int(asked.since.timestamp() * 1000)) if asked.since is not None else None,
-            where=dict(_pair(text) for text in asked.where),
+            where=where,
             id_prefix=asked.prefix,
             parent=parent,
             internal=asked.all,
@@ -78,6 +83,7 @@ async def show_run(call: ApiCall) -> views.RunDetail:
     started = await service.reader.started_with(row)
     parent = await service.store.directory.row(row.parent) if row.parent is not None else None
     ending = await service.ending(row.id, timeout=0.1) if row.status in OVER_STATUSES else None
+    line = await read_fork_line(service, row)
     view = views.run_view(row)
     return views.RunDetail(
         **{name: getattr(view, name) for name in view.__struct_fields__},
@@ -85,6 +91,8 @@ async def show_run(call: ApiCall) -> views.RunDetail:
         output=Raw(ending.output) if ending is not None and ending.status == "completed" else None,
         failure=ending.failure if ending is not None else None,
         parent=parent.id if parent is not None else None,
+        forked_from=views.ForkPoint(line.original, line.seq) if line.original is not None else None,
+        forks=line.forks,
         steps_done=machine.state.steps_done if machine is not None and row.seq else 0,
         progress=progress_of(machine) if machine is not None and row.seq else [],
     )

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from weft.errors import UsageError
 from weft.steps.http.webhooks import Receipt, Webhooks
-from weft.steps.task import CURRENT_TASK, Task
+from weft.steps.task import Task
 
 _SAFE = "/:~[]#@!$&'()*+,;="
 
@@ -18,11 +18,6 @@ class Later(NamedTuple):
     token: str
     url: str
     key: str
-
-
-def current_task() -> Task | None:
-    """Return the task that is being performed, or None outside a step."""
-    return CURRENT_TASK.get(None)
 
 
 def task_headers(task: Task | None) -> dict[str, str]:

@@ -8,14 +8,14 @@ import msgspec
 
 from weft.core.values import encode
 from weft.ports.clock import Clock
-from weft.steps.http.call import current_task, task_headers
+from weft.steps.http.call import task_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import HttpRequest
 from weft.steps.http.failures import is_final
 from weft.steps.http.outcome import check_status
 from weft.steps.http.step import HttpCall
 from weft.steps.http.urls import fill_url
-from weft.steps.task import Executor
+from weft.steps.task import Executor, current_task
 
 RESULT = "result"
 """The argument with the result of the call; null if the result is not known."""

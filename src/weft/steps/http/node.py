@@ -11,7 +11,7 @@ from weft.core.durations import duration_ms
 from weft.core.values import encode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
-from weft.steps.http.call import current_task, later_for, task_headers, webhook_headers
+from weft.steps.http.call import later_for, task_headers, webhook_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.content import content
 from weft.steps.http.exchange import TIMEOUT_MS, HttpRequest
@@ -20,7 +20,7 @@ from weft.steps.http.outcome import check_status
 from weft.steps.http.urls import add_query, plain_text
 from weft.steps.http.webhooks import Webhooks
 from weft.steps.secrets import Secret
-from weft.steps.task import Executor
+from weft.steps.task import Executor, current_task
 
 Keep = Callable[[bytes], Awaitable[str]]
 """Stores bytes durably and returns their reference: ``cas://sha256:…``."""

@@ -17,7 +17,7 @@ import msgspec
 from weft.core.values import encode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
-from weft.steps.http.call import Later, current_task, later_for, task_headers, webhook_headers
+from weft.steps.http.call import Later, later_for, task_headers, webhook_headers
 from weft.steps.http.client import HttpClient
 from weft.steps.http.envelope import read_outputs
 from weft.steps.http.exchange import TIMEOUT_MS, HttpRequest
@@ -25,7 +25,7 @@ from weft.steps.http.failures import AnsweredLater, is_final
 from weft.steps.http.outcome import check_status
 from weft.steps.http.urls import add_query, fill_url, url_names
 from weft.steps.http.webhooks import Webhooks
-from weft.steps.task import Executor
+from weft.steps.task import Executor, current_task
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 

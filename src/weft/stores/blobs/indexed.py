@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from weft.core.ids import Millis
+from weft.core.values import blobs_in
 from weft.errors import Corrupt, NotFound
 from weft.stores.blobs.content import BlobContent
 
@@ -23,16 +24,21 @@ ABANDONED_SECONDS = 120.0
 class Index(Protocol):
     """The index of blobs. It says which blobs exist, and since when each has been unused."""
 
-    async def touch(self, digest: str) -> float | None:
-        """List a blob as touched now. If it is being deleted, leave it and return for how many seconds it has been."""
+    async def touch(self, digest: str, links: Sequence[str] = ()) -> float | None:
+        """List a blob as touched now, with the blobs to which it refers.
+
+        If it is being deleted, leave it and return for how many seconds it has been.
+        """
         ...
 
     async def data(self, digest: str) -> bytes | None:
         """Return content that is still in the database, from before content was kept elsewhere."""
         ...
 
-    async def mark_unused(self, *, now: Millis, untouched_ms: int, abandoned_seconds: float) -> Sequence[str]:
-        """Mark unused blobs for deletion. Returns them, and those whose deletion another host has abandoned."""
+    async def mark_unused(
+        self, *, now: Millis, untouched_ms: int, abandoned_seconds: float, limit: int = 500
+    ) -> Sequence[str]:
+        """Mark up to ``limit`` unused blobs. Returns them, and those whose deletion another host has abandoned."""
         ...
 
     async def remove(self, digest: str) -> None:
@@ -49,7 +55,8 @@ class IndexedBlobs:
 
     async def put(self, data: bytes) -> str:
         digest = await asyncio.to_thread(lambda: hashlib.sha256(data).hexdigest())
-        while (deleting_seconds := await self._index.touch(digest)) is not None:
+        links = list(set(blobs_in(data)))
+        while (deleting_seconds := await self._index.touch(digest, links)) is not None:
             if deleting_seconds >= ABANDONED_SECONDS:
                 await self._delete(digest)
             else:
@@ -69,8 +76,10 @@ class IndexedBlobs:
             raise Corrupt(f"The content of blob {digest} does not match its digest.", digest=digest)
         return data
 
-    async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
-        marked = await self._index.mark_unused(now=now, untouched_ms=untouched_ms, abandoned_seconds=ABANDONED_SECONDS)
+    async def sweep(self, *, now: Millis, untouched_ms: int, limit: int = 500) -> int:
+        marked = await self._index.mark_unused(
+            now=now, untouched_ms=untouched_ms, abandoned_seconds=ABANDONED_SECONDS, limit=limit
+        )
         for digest in marked:
             await self._delete(digest)
         return len(marked)

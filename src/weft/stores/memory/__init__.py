@@ -11,11 +11,14 @@ from weft.stores.memory.blobs import MemoryBlobs
 from weft.stores.memory.content import MemoryContent
 from weft.stores.memory.definitions import MemoryDefinitions
 from weft.stores.memory.directory import MemoryDirectory
+from weft.stores.memory.holds import MemoryHolds
 from weft.stores.memory.hosts import MemoryHosts
 from weft.stores.memory.inboxes import MemoryInboxes
 from weft.stores.memory.log import MemoryLog
 from weft.stores.memory.memos import MemoryMemos
+from weft.stores.memory.retention import MemoryRetention
 from weft.stores.memory.streams import MemoryStreams
+from weft.stores.memory.tags import MemoryTags
 from weft.stores.memory.tasks import MemoryTasks
 
 __all__ = ["MemoryStore"]
@@ -38,9 +41,12 @@ class MemoryStore:
         self.blobs = MemoryBlobs(content)
         self.tasks = MemoryTasks(content)
         self.definitions = MemoryDefinitions(content)
+        self.tags = MemoryTags(content)
         self.streams = MemoryStreams(content)
         self.access = MemoryAccess(content)
         self.memos = MemoryMemos(content)
+        self.retention = MemoryRetention(content)
+        self.holds = MemoryHolds(content)
 
     def share(self) -> MemoryStore:
         """Return a store over the same content, as another process would open it."""

@@ -13,10 +13,11 @@ import msgspec
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.ports.access import ApiKey
+from weft.ports.definitions import Definition
 from weft.ports.memos import Memo
+from weft.ports.retention import AuditEntry
 from weft.ports.store import (
     OPEN_STATUSES,
-    Definition,
     KeyRow,
     Mail,
     NewRun,
@@ -28,6 +29,7 @@ from weft.ports.store import (
     TaskOffer,
 )
 from weft.ports.streams import Chunk
+from weft.ports.tags import Tag, TagKey, TagMove
 from weft.stores.judge import judge_mail
 from weft.stores.rules import as_json, initial_epoch, initial_status, start_mail
 
@@ -107,6 +109,8 @@ class StoredBlob(msgspec.Struct):
     """A blob, and since when it has been unused. None if it was used after the last sweep."""
 
     data: bytes
+    links: Sequence[str] = ()
+    """The blobs to which its content refers."""
     touched: Millis | None = None
 
 
@@ -124,6 +128,8 @@ class MemoryContent:
         self.runs: dict[RunUid, StoredRun] = {}
         self.open: dict[RunUid, StoredRun] = {}
         """The runs that are not over. A search for work visits only these."""
+        self.doomed: dict[RunUid, StoredRun] = {}
+        """The runs that are being deleted. Their ids stay in ``ids`` until nothing is left of them."""
         self.ids: dict[RunId, RunUid] = {}
         self.hosts: dict[HostId, JoinedHost] = {}
         self.tasks: dict[TaskKey, OfferedTask] = {}
@@ -133,11 +139,21 @@ class MemoryContent:
         self.blobs: dict[str, StoredBlob] = {}
         self.refs: dict[str, set[RunUid]] = {}
         self.definitions: dict[tuple[str, str], Definition] = {}
-        self.tags: dict[tuple[str, str], str] = {}
+        self.tags: dict[TagKey, Tag] = {}
+        self.tag_moves: dict[TagKey, list[TagMove]] = {}
         self.streams: dict[tuple[RunUid, str], StoredStream] = {}
         self.api_keys: dict[str, ApiKey] = {}
         self.seeds: dict[str, bytes] = {}
         self.memos: dict[str, Memo] = {}
+        self.holds: dict[RunUid, AuditEntry] = {}
+        self.audit: list[AuditEntry] = []
+        self.turn: tuple[HostId, Millis] | None = None
+        """The host that deletes runs, and until when."""
+
+    def find(self, id: RunId) -> StoredRun | None:
+        """Return the run with this id, unless it is being deleted."""
+        uid = self.ids.get(id)
+        return None if uid is None else self.runs.get(uid)
 
     def add(self, new: NewRun, id: RunId) -> StoredRun:
         """Add a run under this id, which must be free, with its start mail."""
@@ -173,6 +189,16 @@ class MemoryContent:
         run.inbox[mail.id] = mail
         run.mail += 1
         return sent
+
+    def write_entry(self, entry: AuditEntry) -> AuditEntry:
+        """Add an entry to the audit table. Returns it with its number."""
+        self.audit.append(msgspec.structs.replace(entry, number=len(self.audit) + 1))
+        return self.audit[-1]
+
+    def drop_tasks(self, uid: RunUid) -> None:
+        """Delete the rows of a run's tasks, taken or not."""
+        for key in [key for key in self.tasks if key[0] == uid]:
+            del self.tasks[key]
 
     def add_refs(self, uid: RunUid, digests: Sequence[str]) -> None:
         """Record that a run refers to these blobs."""

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from weft.errors import Conflict, NotFound
-from weft.ports.store import Definition
+import msgspec
+
+from weft.errors import Conflict
+from weft.ports.definitions import Definition, Origin
 from weft.stores.memory.content import MemoryContent
+from weft.stores.rules import origins_below
 
 
 class MemoryDefinitions:
@@ -25,10 +28,7 @@ class MemoryDefinitions:
         return known is definition
 
     async def get(self, name: str, version: str) -> Definition | None:
-        found = self._content.definitions.get((name, version))
-        if found is not None:
-            return found
-        return self._content.definitions.get((name, self._content.tags.get((name, version), "")))
+        return self._content.definitions.get((name, version))
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         all_of_them = [one for one in self._content.definitions.values() if name in {None, one.name}]
@@ -37,10 +37,7 @@ class MemoryDefinitions:
     async def names(self, style: str) -> Sequence[tuple[str, str]]:
         return sorted(key for key, one in self._content.definitions.items() if one.style == style)
 
-    async def tag(self, name: str, tag: str, version: str) -> None:
-        if (name, version) not in self._content.definitions:
-            raise NotFound(f"{name} has no version {version}.", name=name, version=version)
-        self._content.tags[name, tag] = version
-
-    async def tags(self, name: str) -> Mapping[str, str]:
-        return {tag: version for (known, tag), version in sorted(self._content.tags.items()) if known == name}
+    async def promote(self, name: str, version: str, origin: Origin) -> None:
+        known = self._content.definitions.get((name, version))
+        if known is not None and known.origin in origins_below(origin):
+            self._content.definitions[name, version] = msgspec.structs.replace(known, origin=origin)

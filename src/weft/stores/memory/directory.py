@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import NEVER, KeyRow, Page, RunQuery, RunRow
+from weft.ports.store import IMPORTED, NEVER, KeyRow, Page, RunQuery, RunRow
 from weft.stores.memory.content import MemoryContent, StoredRun
 from weft.stores.rules import canonical_json, make_cursor, parse_cursor
 
@@ -18,8 +18,8 @@ class MemoryDirectory:
         self._content = content
 
     async def find(self, id: RunId) -> RunRow | None:
-        uid = self._content.ids.get(id)
-        return None if uid is None else self._content.runs[uid].row()
+        run = self._content.find(id)
+        return None if run is None else run.row()
 
     async def row(self, uid: RunUid) -> RunRow | None:
         run = self._content.runs.get(uid)
@@ -74,6 +74,10 @@ class MemoryDirectory:
         runs = self._content.runs.values()
         return dict(Counter(run.status for run in runs if run.new.workflow not in INTERNAL_WORKFLOWS))
 
+    async def open_versions(self, id_prefix: str = "") -> Mapping[tuple[str, str], int]:
+        runs = (run for run in self._content.open.values() if run.id.startswith(id_prefix))
+        return dict(Counter((run.new.workflow, run.new.version) for run in runs))
+
     def _below(self, root: RunUid) -> list[StoredRun]:
         children: dict[RunUid, list[StoredRun]] = {}
         for run in self._content.open.values():
@@ -95,6 +99,7 @@ def _matches(run: StoredRun, query: RunQuery, where: Mapping[str, str]) -> bool:
         (query.workflow is None or new.workflow == query.workflow)
         and new.workflow not in query.leaves_out
         and (query.status is None or run.status == query.status)
+        and not (query.hides_imported and run.status == IMPORTED)
         and (query.since is None or new.created_at >= query.since)
         and (query.parent is None or new.parent == query.parent)
         and (query.id_prefix is None or run.id.startswith(query.id_prefix))

@@ -21,13 +21,13 @@ class MemoryInboxes:
         self._directory = directory
 
     async def send_to(self, id: RunId, mail: Mail) -> Addressed:
-        uid = self._content.ids.get(id)
-        if uid is None:
+        run = self._content.find(id)
+        if run is None:
             return Addressed(None, None)
-        row = self._content.runs[uid].row()
+        row = run.row()
         if row.owner is None or row.fault is not None:
             return Addressed(row, None)
-        return Addressed(row, self._content.deliver(msgspec.structs.replace(mail, to=uid, urgent=False)))
+        return Addressed(row, self._content.deliver(msgspec.structs.replace(mail, to=row.uid, urgent=False)))
 
     async def waiting(self, host: HostId, *, limit: int) -> Mapping[RunUid, Sequence[Mail] | Corrupt]:
         runs = [run for run in self._content.open.values() if run.owner == host and run.inbox and run.fault is None]

@@ -33,7 +33,7 @@ from weft.stores.judge import (
     only_adds_to_ended,
 )
 from weft.stores.memory.content import MemoryContent, StoredRun
-from weft.stores.rules import free_id, merge_attributes
+from weft.stores.rules import NOBODY, free_id, merge_attributes
 
 
 class MemoryLog:
@@ -87,6 +87,10 @@ class MemoryLog:
 
     async def create(self, runs: Sequence[NewRun]) -> Sequence[Outcome]:
         return [self._create(new) for new in runs]
+
+    async def write_run(self, run: Append) -> Outcome:
+        check_numbering([run])
+        return self._commit(run, NOBODY)
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         run = self._content.runs.get(uid)
@@ -145,6 +149,8 @@ class MemoryLog:
             if append.status in OVER_STATUSES:
                 run.owner, run.wake_at, run.ended_at = None, None, run.updated_at
                 del self._content.open[append.uid]
+                # After a retry, nobody may take a task that ended with the run.
+                self._content.drop_tasks(append.uid)
         for child in append.children:
             if child.uid not in self._content.runs:
                 self._content.add(child, free_id(child, self._content.ids.__contains__))

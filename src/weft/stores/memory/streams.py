@@ -28,8 +28,10 @@ class MemoryStreams:
                 )
 
     async def read(self, uid: RunUid, stream: str, *, after: int, limit: int) -> Sequence[Chunk]:
-        found = self._content.streams.get((uid, stream))
+        found = self._content.streams.get((uid, stream)) if uid in self._content.runs else None
         return [] if found is None else found.chunks[max(0, after) : max(0, after) + limit]
 
     async def lengths(self, uid: RunUid) -> Mapping[str, int]:
+        if uid not in self._content.runs:
+            return {}
         return {name: len(one.chunks) for (run, name), one in sorted(self._content.streams.items()) if run == uid}

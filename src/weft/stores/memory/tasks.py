@@ -20,7 +20,8 @@ class MemoryTasks:
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         for task in tasks:
-            if is_current(self._content.runs.get(task.uid), task.epoch):
+            run = self._content.runs.get(task.uid)
+            if run is not None and run.owner is not None and is_current(run, task.epoch):
                 self._content.tasks.setdefault(_key(task), OfferedTask(task))
 
     async def take(

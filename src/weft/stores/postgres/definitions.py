@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
-from weft.errors import Conflict, NotFound
-from weft.ports.store import Definition
+from weft.errors import Conflict
+from weft.ports.definitions import Definition, Origin
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.session import Record
+from weft.stores.rules import origins_below
 
-_SELECT = "SELECT name, version, style, body, created_at FROM definitions"
+_SELECT = "SELECT name, version, style, body, created_at, origin FROM definitions"
 _PUT = (
-    "INSERT INTO definitions (name, version, style, body, created_at) VALUES ($1, $2, $3, $4, $5) "
+    "INSERT INTO definitions (name, version, style, body, created_at, origin) VALUES ($1, $2, $3, $4, $5, $6) "
     "ON CONFLICT DO NOTHING RETURNING 1"
 )
-_BY_TAG = f"{_SELECT} JOIN tags USING (name, version) WHERE name = $1 AND tag = $2"
-_TAG = (
-    "INSERT INTO tags (name, tag, version) SELECT name, $2, version FROM definitions WHERE name = $1 AND version = $3 "
-    "ON CONFLICT (name, tag) DO UPDATE SET version = excluded.version RETURNING 1"
-)
+_PROMOTE = "UPDATE definitions SET origin = $3 WHERE name = $1 AND version = $2 AND origin = ANY ($4::text[])"
 
 
 class PostgresDefinitions:
@@ -29,7 +26,7 @@ class PostgresDefinitions:
 
     async def put(self, definition: Definition) -> bool:
         one = definition
-        values = (one.name, one.version, one.style, one.body.decode(), one.created_at)
+        values = (one.name, one.version, one.style, one.body.decode(), one.created_at, one.origin)
         if await fetch_value(self._pool, _PUT, *values):
             return True
         known = await self._fetch_one(f"{_SELECT} WHERE name = $1 AND version = $2", one.name, one.version)
@@ -41,8 +38,7 @@ class PostgresDefinitions:
         return False
 
     async def get(self, name: str, version: str) -> Definition | None:
-        found = await self._fetch_one(f"{_SELECT} WHERE name = $1 AND version = $2", name, version)
-        return found if found is not None else await self._fetch_one(_BY_TAG, name, version)
+        return await self._fetch_one(f"{_SELECT} WHERE name = $1 AND version = $2", name, version)
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         text = f"{_SELECT} WHERE $1::text IS NULL OR name = $1 ORDER BY name, created_at, num"
@@ -52,13 +48,8 @@ class PostgresDefinitions:
         text = 'SELECT name, version FROM definitions WHERE style = $1 ORDER BY name COLLATE "C", version COLLATE "C"'
         return [(name, version) for name, version in await fetch(self._pool, text, style)]
 
-    async def tag(self, name: str, tag: str, version: str) -> None:
-        if not await fetch_value(self._pool, _TAG, name, tag, version):
-            raise NotFound(f"{name} has no version {version}.", name=name, version=version)
-
-    async def tags(self, name: str) -> Mapping[str, str]:
-        rows = await fetch(self._pool, "SELECT tag, version FROM tags WHERE name = $1 ORDER BY tag", name)
-        return {str(tag): str(version) for tag, version in rows}
+    async def promote(self, name: str, version: str, origin: Origin) -> None:
+        await fetch(self._pool, _PROMOTE, name, version, origin, list(origins_below(origin)))
 
     async def _fetch_one(self, text: str, *values: str) -> Definition | None:
         row = await fetch_row(self._pool, text, *values)
@@ -72,4 +63,5 @@ def _definition(row: Record) -> Definition:
         style=row["style"],
         body=row["body"].encode(),
         created_at=row["created_at"],
+        origin=row["origin"],
     )

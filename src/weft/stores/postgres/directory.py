@@ -7,12 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
+from weft.ports.store import IMPORTED, NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, json_text, run_row
-from weft.stores.rules import as_json, make_cursor, parse_cursor
-
-_LAST_CHARACTER = "\U0010ffff"
+from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED, as_json, make_cursor, parse_cursor
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _WANTED = (
@@ -74,13 +72,17 @@ OWNED = "SELECT uid, epoch FROM runs WHERE owner = $1 AND fault IS NULL"
 COUNTS = (
     "SELECT status, sum(n)::bigint FROM (SELECT status, count(*) AS n FROM runs GROUP BY status "
     "UNION ALL SELECT status, -count(*) FROM runs WHERE workflow = ANY ($1) GROUP BY status) AS counted "
-    "GROUP BY status HAVING sum(n) > 0"
+    f"GROUP BY status HAVING sum(n) > 0 AND {NOT_DOOMED}"
 )
 COUNTS_BELOW = (
     "WITH RECURSIVE below (uid, status) AS ("
     "SELECT uid, status FROM runs WHERE parent = $1 AND ended_at IS NULL "
     "UNION ALL SELECT r.uid, r.status FROM below b JOIN runs r ON r.parent = b.uid WHERE r.ended_at IS NULL) "
     "SELECT status, count(*) FROM (SELECT status FROM below LIMIT $2) AS counted GROUP BY status"
+)
+VERSIONS = (
+    f"SELECT workflow, version, count(*) FROM runs WHERE status IN ({_OPEN}) AND id >= $1 AND id < $2 "
+    "GROUP BY workflow, version"
 )
 
 
@@ -133,8 +135,12 @@ class PostgresDirectory:
         rows = await fetch(self._pool, text, *values)
         return {str(status): int(count) for status, count in rows}
 
+    async def open_versions(self, id_prefix: str = "") -> Mapping[tuple[str, str], int]:
+        rows = await fetch(self._pool, VERSIONS, id_prefix, id_prefix + LAST_CHARACTER)
+        return {(str(workflow), str(version)): int(count) for workflow, version, count in rows}
+
     async def _fetch_one(self, column: str, value: str) -> RunRow | None:
-        row = await fetch_row(self._pool, f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = $1", value)
+        row = await fetch_row(self._pool, f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = $1 AND {NOT_DOOMED}", value)
         return None if row is None else run_row(row)
 
 
@@ -147,12 +153,12 @@ class _Conditions:
     """The conditions of a search: SQL and its parameters."""
 
     def __init__(self) -> None:
-        self._parts: list[str] = []
+        self._parts = [NOT_DOOMED]
         self.values: list[Any] = []
 
     @property
     def text(self) -> str:
-        return " AND ".join(self._parts) or "true"
+        return " AND ".join(self._parts)
 
     def bind(self, value: Any) -> str:
         """Add a parameter. Returns its placeholder."""
@@ -167,11 +173,13 @@ class _Conditions:
                 self._parts.append(f"{column} = {self.bind(value)}")
         if query.leaves_out:
             self._parts.append(f"workflow <> ALL ({self.bind(list(query.leaves_out))}::text[])")
+        if query.hides_imported:
+            self._parts.append(f"status <> {self.bind(IMPORTED)}")
         if query.since is not None:
             self._parts.append(f"created_at >= {self.bind(query.since)}")
         if query.id_prefix is not None:
             # Unlike LIKE, a range uses the index on ids and has no special characters.
-            first, last = self.bind(query.id_prefix), self.bind(query.id_prefix + _LAST_CHARACTER)
+            first, last = self.bind(query.id_prefix), self.bind(query.id_prefix + LAST_CHARACTER)
             self._parts.append(f"id >= {first} AND id < {last}")
         for name, value in as_json(query.where).items():
             self._add_attribute(name, value)

@@ -37,6 +37,7 @@ from weft.stores.postgres.rows import (
     snapshot_columns,
 )
 from weft.stores.postgres.session import Record
+from weft.stores.postgres.whole_run import write_whole
 
 EVENTS_PER_READ = 5_000
 """More events than this are read with several queries. The result is consistent, because events never change."""
@@ -196,6 +197,13 @@ class PostgresLog:
             # Only the first row with a uid was inserted.
             made.discard(new.uid)
         return outcomes
+
+    async def write_run(self, run: Append) -> Outcome:
+        check_numbering([run])
+        outcome = await self._pool.run(lambda session: write_whole(session, run))
+        if outcome is Outcome.ACCEPTED:
+            self._hints.send()
+        return outcome
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return parse_mail(uid, await fetch(self._pool, _INBOX, uid))

@@ -89,10 +89,11 @@ def _after(version: int, address: Address) -> list[Migration]:
 
 async def _version(session: Session, address: Address) -> int:
     """Return the number of the last migration; 0 without migrations. Raises Corrupt if the schema is not Weft's."""
+    # Counted first: another host may commit its migration between the two questions.
+    tables = await session.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = $1", SCHEMA)
     if await session.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.migrations") is not None:
         return int(await session.fetchval("SELECT coalesce(max(number), 0) FROM migrations"))
-    foreign = await session.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = $1", SCHEMA)
-    if foreign:
+    if tables:
         raise Corrupt(
             f'{address.safe_url} has a schema "{SCHEMA}" that is not Weft\'s.',
             hint="Name another database. This one was not changed.",

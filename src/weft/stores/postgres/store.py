@@ -16,14 +16,17 @@ from weft.stores.postgres.blobs import PostgresBlobs
 from weft.stores.postgres.definitions import PostgresDefinitions
 from weft.stores.postgres.directory import PostgresDirectory
 from weft.stores.postgres.hints import Hints, without_flush
+from weft.stores.postgres.holds import PostgresHolds
 from weft.stores.postgres.hosts import PostgresHosts
 from weft.stores.postgres.inboxes import PostgresInboxes
 from weft.stores.postgres.log import PostgresLog
 from weft.stores.postgres.memos import PostgresMemos
 from weft.stores.postgres.pool import Connection, Pool, close_session
+from weft.stores.postgres.retention import PostgresRetention
 from weft.stores.postgres.schema import apply_migrations
 from weft.stores.postgres.session import Session, address_of, connect, translate_errors
 from weft.stores.postgres.streams import PostgresStreams
+from weft.stores.postgres.tags import PostgresTags
 from weft.stores.postgres.tasks import PostgresTasks
 
 POOL_SIZE = 4
@@ -40,9 +43,12 @@ class PostgresStore:
     blobs: PostgresBlobs | IndexedBlobs
     tasks: PostgresTasks
     definitions: PostgresDefinitions
+    tags: PostgresTags
     streams: PostgresStreams
     access: PostgresAccess
     memos: PostgresMemos
+    retention: PostgresRetention
+    holds: PostgresHolds
 
     def __init__(self, url: str, *, durability: str = "full", content: BlobContent | None = None) -> None:
         """Create a store that is not connected yet. ``content`` is the place for blobs, by default the database."""
@@ -111,6 +117,9 @@ class PostgresStore:
         self.blobs = PostgresBlobs(pool) if content is None else IndexedBlobs(PostgresIndex(pool), content)
         self.tasks = PostgresTasks(pool, hints)
         self.definitions = PostgresDefinitions(pool)
+        self.tags = PostgresTags(pool)
         self.streams = PostgresStreams(pool)
         self.access = PostgresAccess(pool)
         self.memos = PostgresMemos(pool)
+        self.retention = PostgresRetention(pool)
+        self.holds = PostgresHolds(pool)

@@ -5,14 +5,27 @@ from __future__ import annotations
 import hashlib
 
 import apsw
+import msgspec
 
 from weft.core.ids import Millis
+from weft.core.values import blobs_in
 from weft.errors import Corrupt, NotFound
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
 SMALL_BYTES_MAX = 64 * 1024
 """Larger blobs are hashed, written and read on another thread."""
+
+# Mail and memos, which are not indexed by the blobs that they name.
+_NAMING = (
+    "SELECT body FROM inbox WHERE instr(body, 'cas://sha256:') "
+    "UNION ALL SELECT output FROM memos WHERE instr(output, 'cas://sha256:')"
+)
+_UNUSED = (
+    "SELECT hash FROM blobs b WHERE touched <= ? AND NOT EXISTS (SELECT 1 FROM refs WHERE refs.hash = b.hash) "
+    "AND NOT EXISTS (SELECT 1 FROM blob_links l WHERE l.child = b.hash) "
+    "AND hash NOT IN (SELECT value FROM json_each(?)) LIMIT ?"
+)
 
 
 class SqliteBlobs:
@@ -28,6 +41,8 @@ class SqliteBlobs:
             connection.execute("UPDATE blobs SET touched = NULL WHERE hash = ?", (digest,))
             if not connection.changes():
                 connection.execute("INSERT INTO blobs (hash, data) VALUES (?, ?)", (digest, data))
+                links = [(digest, child) for child in set(blobs_in(data))]
+                connection.executemany("INSERT OR IGNORE INTO blob_links (parent, child) VALUES (?, ?)", links)
             return digest
 
         return await (self._writer.small(work) if len(data) <= SMALL_BYTES_MAX else self._writer.large(work))
@@ -38,16 +53,17 @@ class SqliteBlobs:
             return self._reader.read(lambda connection: _content(connection, digest))
         return await self._reader.read_in_thread(lambda connection: _content(connection, digest))
 
-    async def sweep(self, *, now: Millis, untouched_ms: int) -> int:
+    async def sweep(self, *, now: Millis, untouched_ms: int, limit: int = 500) -> int:
         """Delete unused blobs. Their time counts from the first sweep after ``put``, which has no clock."""
 
         def work(connection: apsw.Connection) -> int:
             connection.execute("UPDATE blobs SET touched = ? WHERE touched IS NULL", (now,))
-            connection.execute(
-                "DELETE FROM blobs WHERE touched <= ? AND NOT EXISTS (SELECT 1 FROM refs WHERE refs.hash = blobs.hash)",
-                (now - untouched_ms,),
-            )
-            return connection.changes()
+            named = {digest for (text,) in connection.execute(_NAMING) for digest in blobs_in(text.encode())}
+            values = (now - untouched_ms, msgspec.json.encode(sorted(named)).decode(), limit)
+            unused = [(digest,) for (digest,) in connection.execute(_UNUSED, values)]
+            connection.executemany("DELETE FROM blobs WHERE hash = ?", unused)
+            connection.executemany("DELETE FROM blob_links WHERE parent = ?", unused)
+            return len(unused)
 
         return await self._writer.large(work)
 

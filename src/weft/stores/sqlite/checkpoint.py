@@ -2,7 +2,8 @@
 
 By default, SQLite makes a checkpoint inside the commit that makes the WAL a thousand pages long, and that commit takes
 many times as long as the others. A checkpoint during writes never finishes, so the WAL would only grow. Therefore
-most of the WAL is copied during writes, and the short rest while the writer waits; then the WAL starts again.
+most of the WAL is copied during writes, and the short rest while the writer waits; then the WAL starts again. If the
+thread gets no time to do this, a commit makes the checkpoint itself.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from weft.errors import StoreError
 
 PAGES = 1_000
 """The length of the WAL at which a checkpoint is made: 4 MiB. Commits are slower while the file grows."""
+PAGES_MAX = 3 * PAGES
+"""The length of the WAL at which a commit no longer leaves the checkpoint to the thread."""
 
 
 class Checkpointer:
@@ -44,7 +47,10 @@ class Checkpointer:
                 self._threshold = PAGES
         else:
             self._threshold = pages + PAGES
-            self._request()
+            if pages < PAGES_MAX:
+                self._request()
+            else:
+                self._copy_wal(self._writer)
         return apsw.SQLITE_OK
 
     def _request(self) -> None:
@@ -63,15 +69,19 @@ class Checkpointer:
     def _serve(self) -> None:
         while self._wanted.wait() and not self._closing:
             self._wanted.clear()
-            # A failed checkpoint loses nothing: the WAL still has everything, and the next one may succeed.
             with suppress(apsw.Error, StoreError):
                 self._checkpoint()
 
     def _checkpoint(self) -> None:
         connection = self._open()
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._copy_wal(connection)
         finally:
             connection.close()
         with self._lock:
-            self._writer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._copy_wal(self._writer)
+
+    def _copy_wal(self, connection: apsw.Connection) -> None:
+        # A failed checkpoint loses nothing: the WAL still has everything, and the next one may succeed.
+        with suppress(apsw.Error):
+            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)

@@ -43,6 +43,8 @@ _END = (
     "UPDATE runs SET seq = ?, updated_at = ?, status = ?, ended_at = ?, owner = NULL, wake_at = NULL "
     f"{GUARD} AND mail = ?"
 )
+# After a retry, nobody may take a task that ended with the run.
+_END_TASKS = "DELETE FROM tasks WHERE run = ?"
 _EVENTS = "INSERT INTO events (run, seq, at, body, crc) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -61,6 +63,12 @@ class Batch:
         if self._events:
             self._connection.executemany(_EVENTS, self._events)
         return outcomes
+
+    def write_run(self, append: Append) -> Outcome:
+        """Create a run with its whole log."""
+        outcome = self._write_any(append)
+        self._connection.executemany(_EVENTS, self._events)
+        return outcome
 
     def _write_one(self, append: Append) -> Outcome:
         """Write an append with one guarded statement if it only begins, continues or ends a run.
@@ -110,6 +118,7 @@ class Batch:
         self._connection.execute(_END, values + guard)
         if not self._connection.changes():
             return False
+        self._connection.execute(_END_TASKS, (num,))
         self._add_events(append, num, uid_sum)
         return True
 
@@ -169,6 +178,7 @@ class Batch:
             changes["status"] = append.status
             if append.status in OVER_STATUSES:
                 changes |= {"owner": None, "wake_at": None, "ended_at": updated_at}
+                self._connection.execute(_END_TASKS, (head.num,))
         if changes:
             columns = ", ".join(f"{name} = ?" for name in changes)
             self._connection.execute(f"UPDATE runs SET {columns} WHERE num = ?", (*changes.values(), head.num))

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import apsw
+import msgspec
 
 from weft.core.ids import Millis
-from weft.errors import Conflict, NotFound
-from weft.ports.store import Definition
+from weft.errors import Conflict
+from weft.ports.definitions import Definition, Origin
+from weft.stores.rules import origins_below
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
-_SELECT = "SELECT name, version, style, body, created_at FROM definitions"
+_SELECT = "SELECT name, version, style, body, created_at, origin FROM definitions"
+_PROMOTE = (
+    "UPDATE definitions SET origin = ? WHERE name = ? AND version = ? AND origin IN (SELECT value FROM json_each(?))"
+)
 
 
 class SqliteDefinitions:
@@ -38,14 +44,7 @@ class SqliteDefinitions:
         return await self._writer.small(work)
 
     async def get(self, name: str, version: str) -> Definition | None:
-        def work(connection: apsw.Connection) -> Definition | None:
-            found = _read(connection, name, version)
-            if found is not None:
-                return found
-            tag = connection.execute("SELECT version FROM tags WHERE name = ? AND tag = ?", (name, version)).fetchone()
-            return None if tag is None else _read(connection, name, tag[0])
-
-        return self._reader.read(work)
+        return self._reader.read(lambda connection: _read(connection, name, version))
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         text = f"{_SELECT} WHERE ?1 IS NULL OR name = ?1 ORDER BY name, created_at, rowid"
@@ -57,19 +56,9 @@ class SqliteDefinitions:
         text = "SELECT name, version FROM definitions WHERE style = ? ORDER BY name, version"
         return self._reader.read(lambda connection: list(connection.execute(text, (style,))))
 
-    async def tag(self, name: str, tag: str, version: str) -> None:
-        def work(connection: apsw.Connection) -> None:
-            if _read(connection, name, version) is None:
-                raise NotFound(f"{name} has no version {version}.", name=name, version=version)
-            connection.execute(
-                "INSERT OR REPLACE INTO tags (name, tag, version) VALUES (?, ?, ?)", (name, tag, version)
-            )
-
-        await self._writer.small(work)
-
-    async def tags(self, name: str) -> Mapping[str, str]:
-        text = "SELECT tag, version FROM tags WHERE name = ? ORDER BY tag"
-        return self._reader.read(lambda connection: dict(connection.execute(text, (name,))))
+    async def promote(self, name: str, version: str, origin: Origin) -> None:
+        below = msgspec.json.encode(origins_below(origin)).decode()
+        await self._writer.small(lambda connection: connection.execute(_PROMOTE, (origin, name, version, below)))
 
 
 def _read(connection: apsw.Connection, name: str, version: str) -> Definition | None:
@@ -79,17 +68,13 @@ def _read(connection: apsw.Connection, name: str, version: str) -> Definition | 
 
 def _insert(connection: apsw.Connection, one: Definition) -> None:
     connection.execute(
-        "INSERT INTO definitions (name, version, style, body, created_at) VALUES (?, ?, ?, ?, ?)",
-        (one.name, one.version, one.style, one.body.decode(), one.created_at),
+        "INSERT INTO definitions (name, version, style, body, created_at, origin) VALUES (?, ?, ?, ?, ?, ?)",
+        (one.name, one.version, one.style, one.body.decode(), one.created_at, one.origin),
     )
 
 
-def _definition(row: tuple[object, ...]) -> Definition:
-    name, version, style, body, created_at = row
+def _definition(row: tuple[Any, ...]) -> Definition:
+    name, version, style, body, created_at, origin = row
     return Definition(
-        name=str(name),
-        version=str(version),
-        style=str(style),
-        body=str(body).encode(),
-        created_at=Millis(int(str(created_at))),
+        name=name, version=version, style=style, body=body.encode(), created_at=Millis(created_at), origin=origin
     )

@@ -10,13 +10,11 @@ import apsw
 import msgspec
 
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
-from weft.stores.rules import canonical_json, make_cursor, parse_cursor
+from weft.ports.store import IMPORTED, NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
+from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED, canonical_json, make_cursor, parse_cursor
 from weft.stores.sqlite.mail import read_key
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
-
-_LAST_CHARACTER = "\U0010ffff"
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _WANTED = (
@@ -69,13 +67,17 @@ _OWNED = "SELECT uid, epoch FROM runs WHERE owner = ? AND fault IS NULL"
 _COUNTS = (
     "SELECT status, sum(n) FROM (SELECT status, count(*) AS n FROM runs GROUP BY status "
     "UNION ALL SELECT status, -count(*) FROM runs WHERE workflow IN (SELECT value FROM json_each(?)) GROUP BY status) "
-    "GROUP BY status HAVING sum(n) > 0"
+    f"GROUP BY status HAVING sum(n) > 0 AND {NOT_DOOMED}"
 )
 _COUNTS_BELOW = (
     "WITH RECURSIVE below (uid, status) AS ("
     "SELECT uid, status FROM runs WHERE parent = ? AND ended_at IS NULL "
     "UNION ALL SELECT r.uid, r.status FROM below b JOIN runs r ON r.parent = b.uid WHERE r.ended_at IS NULL) "
     "SELECT status, count(*) FROM (SELECT status FROM below LIMIT ?) AS counted GROUP BY status"
+)
+_VERSIONS = (
+    f"SELECT workflow, version, count(*) FROM runs WHERE status IN ({_OPEN}) AND +id >= ? AND +id < ? "
+    "GROUP BY workflow, version"
 )
 
 
@@ -93,8 +95,8 @@ class SqliteDirectory:
 
     async def search(self, query: RunQuery) -> Page:
         conditions, values = _conditions(query)
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        text = f"SELECT {RUN_COLUMNS} FROM runs {where} ORDER BY created_at DESC, uid DESC LIMIT ?"
+        where = " AND ".join(conditions)
+        text = f"SELECT {RUN_COLUMNS} FROM runs WHERE {where} ORDER BY created_at DESC, uid DESC LIMIT ?"
         rows = await self._reader.read_in_thread(
             lambda connection: [run_row(row) for row in connection.execute(text, (*values, query.limit + 1))]
         )
@@ -130,6 +132,11 @@ class SqliteDirectory:
         rows = await self._reader.read_in_thread(lambda connection: connection.execute(text, values).fetchall())
         return {str(status): int(str(count)) for status, count in rows}
 
+    async def open_versions(self, id_prefix: str = "") -> Mapping[tuple[str, str], int]:
+        values = (id_prefix, id_prefix + LAST_CHARACTER)
+        rows = await self._reader.read_in_thread(lambda connection: connection.execute(_VERSIONS, values).fetchall())
+        return {(str(workflow), str(version)): int(str(count)) for workflow, version, count in rows}
+
 
 def is_any_claimable(
     connection: apsw.Connection, workflows: Sequence[tuple[str, str]], dead: Sequence[HostId], now: Millis
@@ -154,7 +161,7 @@ def _reasons(dead: Sequence[HostId]) -> tuple[str, ...]:
 
 
 def _read_row(connection: apsw.Connection, column: str, value: str) -> RunRow | None:
-    row = connection.execute(f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = ?", (value,)).fetchone()
+    row = connection.execute(f"SELECT {RUN_COLUMNS} FROM runs WHERE {column} = ? AND {NOT_DOOMED}", (value,)).fetchone()
     return None if row is None else run_row(row)
 
 
@@ -163,7 +170,7 @@ def _json(value: Sequence[Any]) -> str:
 
 
 def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
-    parts: list[tuple[str, tuple[Any, ...]]] = []
+    parts: list[tuple[str, tuple[Any, ...]]] = [(NOT_DOOMED, ())]
     if query.workflow is not None:
         parts.append(("workflow = ?", (query.workflow,)))
     if query.leaves_out:
@@ -171,13 +178,15 @@ def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
         parts.append((f"+workflow NOT IN ({', '.join('?' * len(query.leaves_out))})", tuple(query.leaves_out)))
     if query.status is not None:
         parts.append(("status = ?", (query.status,)))
+    if query.hides_imported:
+        parts.append(("+status <> ?", (IMPORTED,)))
     if query.since is not None:
         parts.append(("created_at >= ?", (query.since,)))
     if query.parent is not None:
         parts.append(("parent = ?", (query.parent,)))
     if query.id_prefix is not None:
         # Unlike LIKE, a range uses the index on ids and has no special characters.
-        parts.append(("id >= ? AND id < ?", (query.id_prefix, query.id_prefix + _LAST_CHARACTER)))
+        parts.append(("id >= ? AND id < ?", (query.id_prefix, query.id_prefix + LAST_CHARACTER)))
     for name, value in query.where.items():
         text = "num IN (SELECT run FROM attributes WHERE name = ? AND value = ?)"
         parts.append((text, (name, canonical_json(value))))

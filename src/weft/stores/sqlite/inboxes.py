@@ -12,6 +12,7 @@ from weft.core.ids import HostId, Millis, RunId, RunUid
 from weft.errors import Corrupt
 from weft.ports.store import Addressed, Mail, News
 from weft.stores.checksums import checked_inboxes
+from weft.stores.rules import NOT_DOOMED
 from weft.stores.sqlite.directory import is_any_claimable, read_next_wake
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.reader import SqliteReader
@@ -36,7 +37,9 @@ class SqliteInboxes:
 
     async def send_to(self, id: RunId, mail: Mail) -> Addressed:
         def work(connection: apsw.Connection) -> Addressed:
-            found = connection.execute(f"SELECT {RUN_COLUMNS} FROM runs WHERE id = ?", (id,)).fetchone()
+            found = connection.execute(
+                f"SELECT {RUN_COLUMNS} FROM runs WHERE id = ? AND {NOT_DOOMED}", (id,)
+            ).fetchone()
             if found is None:
                 return Addressed(None, None)
             row = run_row(found)

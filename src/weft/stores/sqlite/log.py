@@ -24,6 +24,7 @@ from weft.ports.store import (
 )
 from weft.stores.checksums import check_log_end, checked_events, checked_mail, snapshot_crc, uid_crc
 from weft.stores.judge import check_numbering, judge_create, judge_release
+from weft.stores.rules import NOBODY
 from weft.stores.sqlite.commit import Batch, write_snapshot
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.plain_append import try_plain_append
@@ -105,6 +106,15 @@ class SqliteLog:
             return [judge_create(taken=insert_run(connection, new, new.id) is None) for new in runs]
 
         return await (self._writer.small(work) if len(runs) == 1 else self._writer.large(work))
+
+    async def write_run(self, run: Append) -> Outcome:
+        check_numbering([run])
+        numbers = self._writer.numbers
+
+        def work(connection: apsw.Connection) -> Outcome:
+            return Batch(connection, NOBODY, numbers).write_run(run)
+
+        return await self._writer.large(work)
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return self._reader.read(lambda connection: _inbox(connection, uid))

@@ -17,15 +17,18 @@ from weft.stores.sqlite.checkpoint import Checkpointer
 from weft.stores.sqlite.connection import connect, path_of, translate_errors
 from weft.stores.sqlite.definitions import SqliteDefinitions
 from weft.stores.sqlite.directory import SqliteDirectory
+from weft.stores.sqlite.holds import SqliteHolds
 from weft.stores.sqlite.hosts import SqliteHosts
 from weft.stores.sqlite.inboxes import SqliteInboxes
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.log import SqliteLog
 from weft.stores.sqlite.memos import SqliteMemos
 from weft.stores.sqlite.reader import SqliteReader
+from weft.stores.sqlite.retention import SqliteRetention
 from weft.stores.sqlite.same_file import SameFile
 from weft.stores.sqlite.schema import migrate
 from weft.stores.sqlite.streams import SqliteStreams
+from weft.stores.sqlite.tags import SqliteTags
 from weft.stores.sqlite.tasks import SqliteTasks
 from weft.stores.sqlite.writer import Writer
 
@@ -42,9 +45,12 @@ class SqliteStore:
     blobs: SqliteBlobs
     tasks: SqliteTasks
     definitions: SqliteDefinitions
+    tags: SqliteTags
     streams: SqliteStreams
     access: SqliteAccess
     memos: SqliteMemos
+    retention: SqliteRetention
+    holds: SqliteHolds
 
     def __init__(self, url: str = "sqlite:///weft.db", *, durability: str = "full") -> None:
         if durability not in _SYNCHRONOUS:
@@ -96,6 +102,9 @@ class SqliteStore:
         self.blobs = SqliteBlobs(writer, reader)
         self.tasks = SqliteTasks(writer, reader)
         self.definitions = SqliteDefinitions(writer, reader)
+        self.tags = SqliteTags(writer, reader)
         self.streams = SqliteStreams(writer, reader)
         self.access = SqliteAccess(writer, reader)
         self.memos = SqliteMemos(writer, reader)
+        self.retention = SqliteRetention(writer, reader)
+        self.holds = SqliteHolds(writer, reader)

@@ -21,7 +21,7 @@ _OVER = ", ".join(f"'{status}'" for status in OVER_STATUSES)
 _OFFER = (
     "INSERT INTO tasks (run, task, attempt, delivery, step, queue, body, epoch, not_before) "
     "SELECT num, ?, ?, ?, ?, ?, ?, epoch, ? FROM runs "
-    f"WHERE uid = ? AND epoch = ? AND status NOT IN ({_OVER}) ON CONFLICT DO NOTHING"
+    f"WHERE uid = ? AND epoch = ? AND owner IS NOT NULL AND status NOT IN ({_OVER}) ON CONFLICT DO NOTHING"
 )
 _COLUMNS = "task, attempt, delivery, step, queue, body, tasks.epoch, not_before, (SELECT uid FROM runs WHERE num = run)"
 _FREE = (

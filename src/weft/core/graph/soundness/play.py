@@ -86,8 +86,10 @@ class _ObservedGame(Game):
 class Play:
     """Finds the moves in a position and makes them."""
 
-    def __init__(self, graph: GraphModel) -> None:
+    def __init__(self, graph: GraphModel, *, all_orders: bool = False) -> None:
+        """``all_orders``: try every order of moves, because the position is not one that the graph itself reaches."""
         self.graph = graph
+        self._all_orders = all_orders
         self.facts = PlayFacts()
         self._choices = Choices(graph)
         self._repeated = may_repeat(graph)
@@ -114,7 +116,10 @@ class Play:
             return self._after_failure(failing)
         # Work left over after a fan-in has fired affects nothing else: it is played to its end first.
         left = [token for token in live if token.path and self._is_left(state, token.path[0])]
-        turns = self._turns(position, left or live, 0) if live else []
+        if self._all_orders:
+            turns = [(token, dict[str, int]()) for token in live]
+        else:
+            turns = self._turns(position, left or live, 0) if live else []
         moves = [move for token, focus in turns for move in self._after_success(position, token, focus)]
         if self._timed:
             waiting = Game(self.graph, state).waiting_joins()

@@ -15,12 +15,13 @@ SHARE_MAX = 60.0
 """A percentage that needs two of three branches, so that one may be late."""
 
 
-def reduce_graph(graph: GraphModel) -> GraphModel:
-    """Return the reduced graph that the search plays."""
-    needs = {node.id: _need(graph, node) for node in graph.nodes.values() if node.fan_in is not None}
+def reduce_graph(graph: GraphModel, *, rounds: int = ROUNDS_MAX, exact: bool = False) -> GraphModel:
+    """Return the reduced graph that the search plays. ``exact``: keep the numbers that fan-ins need."""
+    joins = [node for node in graph.nodes.values() if node.fan_in is not None]
+    needs = {node.id: node.fan_in.need if exact and node.fan_in else _need(graph, node) for node in joins}
     return msgspec.structs.replace(
         graph,
-        nodes={name: _node(node, needs.get(name)) for name, node in graph.nodes.items()},
+        nodes={name: _node(node, needs.get(name), rounds) for name, node in graph.nodes.items()},
         edges={name: _edge(graph, edge, needs) for name, edge in graph.edges.items()},
         input=None,
         state=None,
@@ -39,17 +40,17 @@ def item_counts(graph: GraphModel, node: Node) -> tuple[int, ...]:
     return tuple(sorted({0, 1, need.count, need.count + 1}))
 
 
-def _node(node: Node, need: FanInNeed | None) -> Node:
+def _node(node: Node, need: FanInNeed | None, rounds: int) -> Node:
     fan_in, repeat = node.fan_in, node.repeat
     if fan_in is not None and need is not None:
         fan_in = FanIn(fan_in.opener, need, None, fan_in.early)
     if repeat is not None:
-        repeat = _fewer(repeat)
+        repeat = _fewer(repeat, rounds)
     return msgspec.structs.replace(node, save=[], input=None, remembered=False, fan_in=fan_in, repeat=repeat)
 
 
-def _fewer(repeat: Repeat) -> Repeat:
-    return msgspec.structs.replace(repeat, at_most=min(repeat.at_most, ROUNDS_MAX))
+def _fewer(repeat: Repeat, rounds: int) -> Repeat:
+    return msgspec.structs.replace(repeat, at_most=min(repeat.at_most, rounds))
 
 
 def _need(graph: GraphModel, fan_in: Node) -> FanInNeed:

@@ -31,7 +31,7 @@ WORK_AFTER_DEADLOCK = 12_000
 
 def check_soundness(graph: GraphModel, *, work_max: int = WORK_MAX) -> Verdict:
     """Check whether a run of the graph can get stuck, and which parts of it are useless."""
-    search = Search(graph, work_max)
+    search = Search(Play(reduce_graph(graph)), work_max)
     search.run()
     flaws: list[Flaw] = find_flaws(search.play, search.stuck, whole=search.whole)
     if any(flaw.severity == "error" for flaw in flaws):
@@ -42,8 +42,8 @@ def check_soundness(graph: GraphModel, *, work_max: int = WORK_MAX) -> Verdict:
 class Search:
     """A breadth-first search by number of moves. ``stuck``: positions in which tokens wait and nothing can move."""
 
-    def __init__(self, graph: GraphModel, work_max: int) -> None:
-        self.play = Play(reduce_graph(graph))
+    def __init__(self, play: Play, work_max: int) -> None:
+        self.play = play
         self.stuck: list[Position] = []
         self.positions = 0
         self._work_left = work_max
@@ -56,8 +56,9 @@ class Search:
         """Whether everything was examined."""
         return self._work_left > 0 and self.play.facts.whole
 
-    def run(self) -> None:
-        self._continue(self.play.beginning())
+    def run(self, beginning: Position | None = None) -> None:
+        """Examine everything that can follow: from the start of the graph, or from another position."""
+        self._continue(beginning or self.play.beginning())
         while self._queue and self._work_left > 0:
             length, _, key, position = heapq.heappop(self._queue)
             if self._nearest[key] < length:

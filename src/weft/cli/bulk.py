@@ -1,0 +1,110 @@
+"""Do the same to many runs: print the dry run, ask, and start the run that does it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from weft.cli.login import login
+from weft.cli.messages import say
+from weft.cli.output import console, print_json, print_table
+from weft.cli.run_control import is_acted_on
+from weft.cli.run_list import RunFilter
+from weft.cli.store_access import open_service, store_label, url_of
+from weft.core.ids import RunId
+from weft.runtime.bulk import BulkService
+from weft.runtime.bulk_plan import BulkOrder, BulkPlan
+from weft.runtime.service import RunService
+from weft.stores import shown_url
+
+REFUSED = 1
+NO_HOST = "no process hosts runs of this store now; the next host of any app will carry this out."
+
+
+class TypedBulk(msgspec.Struct, frozen=True):
+    """A verb and the runs that it is for, as they were typed."""
+
+    verb: str
+    runs: Sequence[str]
+    workflow: str | None
+    status: str | None
+    since: str | None
+    where: Sequence[str]
+    reason: str
+    options: Mapping[str, Any]
+    dry_run: bool
+    yes: bool
+    json: bool
+    by: str | None = None
+    review: Sequence[str] = ()
+
+    def is_single(self) -> bool:
+        """Return whether this is about one run and needs no bulk."""
+        filtered = self.workflow or self.status or self.since or self.where
+        return len(self.runs) == 1 and not (filtered or self.dry_run or self.yes or self.review)
+
+    def order(self, now: int) -> BulkOrder:
+        """Return the order of the bulk. Raises UsageError."""
+        wanted = RunFilter(self.workflow, self.status, self.since, self.where, 1, None)
+        return BulkOrder(verb=self.verb, ids=self.runs, filter=wanted.found(now), options=self.options)
+
+
+async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int:
+    """Print the dry run of a bulk and, if that is wanted, start it. Returns the exit code."""
+    address = url_of(url, app)
+    async with open_service(address) as service:
+        bulks = BulkService(service)
+        plan = await bulks.plan(typed.order(service.clock.now_ms()))
+        if not typed.json:
+            _print_plan(plan, address)
+        who = typed.by if typed.by is not None else login()
+        wanted = _is_wanted(typed, plan)
+        run = await bulks.start(plan, reason=typed.reason, by=who, review=typed.review) if wanted else None
+        if typed.json:
+            print_json({"store": shown_url(address), **_document(plan), "run": run})
+        elif run is not None:
+            print(run, flush=True)
+        if run is not None:
+            await _say_who(service, run)
+            return 0
+        return 0 if typed.dry_run or plan.matched == plan.unchanged else REFUSED
+
+
+def _is_wanted(typed: TypedBulk, plan: BulkPlan) -> bool:
+    """Return whether to go on after the dry run. Asks on a terminal."""
+    if typed.dry_run or not plan.would_apply:
+        return False
+    if typed.yes:
+        return True
+    if not sys.stdin.isatty() or typed.json:
+        say("nothing was changed. To do it, repeat the command with --yes.")
+        return False
+    return input(f"{typed.verb} {plan.would_apply:,} runs? [y/N] ").strip().lower() in ("y", "yes")
+
+
+async def _say_who(service: RunService, run: RunId) -> None:
+    if await is_acted_on(service, await service.row(run)):
+        say(f"a host carries it out: weft watch {run}. weft pause, resume and cancel steer it.")
+    else:
+        say(NO_HOST)
+
+
+def _document(plan: BulkPlan) -> dict[str, Any]:
+    return {name: getattr(plan, name) for name in ("verb", "matched", "would_apply", "unchanged", "refused", "ids")}
+
+
+def _print_plan(plan: BulkPlan, address: str) -> None:
+    out = console()
+    refused = sum(group.count for group in plan.refused)
+    unchanged = f", {plan.unchanged:,} already so" if plan.unchanged else ""
+    counts = f"{plan.would_apply:,} would apply{unchanged}, {refused:,} refused"
+    out.print(f"{plan.verb}: {plan.matched:,} runs, {counts}. Store: {store_label(address)}.")
+    if plan.refused:
+        print_table(
+            out,
+            ("REFUSED", "STATUS", "CODE", "EXAMPLE", "WHY"),
+            [(f"{one.count:,}", one.status, one.code, one.example, one.message) for one in plan.refused],
+        )

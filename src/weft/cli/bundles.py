@@ -1,0 +1,85 @@
+"""Exports runs to files and imports them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from weft.cli.messages import say
+from weft.cli.output import print_json
+from weft.cli.store_access import open_run, open_service
+from weft.core.plurals import pluralize
+from weft.errors import NotFound, UsageError
+from weft.runtime.bundles.archive import FILE_BYTES_MAX
+from weft.runtime.bundles.service import BundleService
+
+
+class ExportOptions(msgspec.Struct, frozen=True):
+    """The options of ``weft export``."""
+
+    tree: bool
+    streams: bool
+    out: str | None
+    redact: Sequence[str]
+    json: bool
+
+
+async def export_run(run: str, options: ExportOptions, *, url: str | None, app: str | None) -> None:
+    """Write a run to a file, or to the output if that is no terminal. Raises UsageError, NotFound."""
+    if options.json and (options.tree or options.streams):
+        raise UsageError("--json is for one run without children.", hint="Leave out --json: -o FILE --tree")
+    async with open_run(run, url, app) as (service, row):
+        bundles = BundleService(service)
+        if options.json:
+            events = await bundles.export_events(row.id, redact=options.redact)
+            data = msgspec.json.format(msgspec.json.encode(events), indent=1) + b"\n"
+        else:
+            data = await bundles.export(row.id, tree=options.tree, streams=options.streams, redact=options.redact)
+    out = options.out or (None if options.json or not sys.stdout.isatty() else _file_name(row.id))
+    if out is None:
+        sys.stdout.buffer.write(data)
+        sys.stdout.buffer.flush()
+        return
+    _write(Path(out), data)
+    say(f"{row.id} is in {out} ({len(data):,} bytes)")
+
+
+def _write(path: Path, data: bytes) -> None:
+    try:
+        path.write_bytes(data)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+
+
+async def import_bundle(file: str, *, url: str | None, app: str | None, json: bool) -> None:
+    """Import the runs of a bundle and print their ids. Raises Corrupt, IdTaken, NotFound."""
+    data = read_bundle_file(file)
+    async with open_service(url, app, create=True) as service:
+        done = await BundleService(service).import_(data)
+    if json:
+        print_json(done)
+        return
+    for run in done.runs:
+        print(run.id, flush=True)
+    new = sum(run.created for run in done.runs)
+    left_out = f"; {pluralize(done.redacted, 'value')} had been left out" if done.redacted else ""
+    say(f"{pluralize(new, 'run')} imported, {len(done.runs) - new} here already{left_out}. weft list --imported")
+
+
+def read_bundle_file(file: str) -> bytes:
+    """Return the content of a file. Raises NotFound, UsageError."""
+    path = Path(file)
+    try:
+        if path.stat().st_size > FILE_BYTES_MAX:
+            raise UsageError(f"{file} has more than {FILE_BYTES_MAX:,} bytes, so it is no bundle.")
+        return path.read_bytes()
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}.") from None
+
+
+def _file_name(run_id: str) -> str:
+    safe = "".join(letter if letter.isalnum() or letter in "-_." else "-" for letter in run_id).lstrip(".")
+    return f"{safe[:100] or 'run'}.weft.zip"

@@ -1,0 +1,53 @@
+"""Set the results of runs by hand."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import msgspec
+
+from weft.cli.login import login
+from weft.cli.output import print_json
+from weft.cli.run_control import report
+from weft.cli.store_access import open_run
+from weft.errors import UsageError
+from weft.runtime.by_hand import GivenResult, set_result
+
+
+class TypedResult(NamedTuple):
+    """The arguments of ``weft set``."""
+
+    place: str
+    output: str | None
+    error: str
+    performed: bool
+    force: bool
+    reason: str
+
+
+async def set_by_hand(run: str, typed: TypedResult, *, url: str | None, app: str | None, json: bool) -> None:
+    """End the work at a place with a result, or replace a recorded one. Raises UsageError, NotFound, Refused."""
+    given = GivenResult(
+        output=_read(typed.output),
+        error=typed.error,
+        performed=typed.performed,
+        force=typed.force,
+        reason=typed.reason,
+        by=login(),
+    )
+    async with open_run(run, url, app) as (service, row):
+        await set_result(service, row.id, typed.place, given)
+        if json:
+            now = await service.row(row.id)
+            print_json({"id": now.id, "status": now.status, "place": typed.place})
+            return
+        await report(service, row, f"{row.id}: {typed.place} is set", f"{row.id}: {typed.place} will be set")
+
+
+def _read(text: str | None) -> object:
+    if text is None:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError as error:
+        raise UsageError(f"--output is not JSON: {error}.", hint="Text needs quotes: --output '\"done\"'.") from None

@@ -1,0 +1,36 @@
+"""Fork a run from the command line."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.cli.arguments import pairs
+from weft.cli.messages import say
+from weft.cli.output import print_json
+from weft.cli.store_access import open_run
+from weft.runtime.fork_order import ForkOrder, check_order
+from weft.runtime.forks import ForkService
+from weft.runtime.typed_words import parse_word
+
+
+def read_order(*, at: str | None, visit: str | None, **typed: Any) -> ForkOrder:
+    """Return the order that was typed. Raises UsageError."""
+    for name in ("input", "set", "state", "given"):
+        typed[name] = {key: parse_word(text) for key, text in pairs(typed[name] or ()).items()}
+    for name in ("before", "after", "to"):
+        typed[name] = typed[name] or ""
+    typed["yes"] = typed["yes"] or ()
+    order = ForkOrder(at=None if at is None else int(at), visit=None if visit is None else int(visit), **typed)
+    check_order(order)
+    return order
+
+
+async def fork_run(run: str, order: ForkOrder, *, url: str | None, app: str | None, json: bool) -> None:
+    """Fork a run, and print the id of the fork."""
+    async with open_run(run, url, app) as (service, row):
+        forked = await ForkService(service).fork(row.id, order)
+    if json:
+        print_json(forked)
+        return
+    print(forked.id, flush=True)
+    say(f"{forked.id} shares {forked.seq:,} of {row.seq:,} events with {row.id}; weft diff {row.id} {forked.id}")

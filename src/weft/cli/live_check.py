@@ -1,0 +1,75 @@
+"""Check every open run in the store against the code of an app, and print what does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from weft.authoring.live_runs import check_runs
+from weft.cli.app_file import load_app
+from weft.cli.output import SafeText, console, print_json, print_table
+from weft.cli.run_list import RunFilter
+from weft.cli.store_access import open_service, project_settings, store_label, url_of
+from weft.errors import UsageError
+from weft.observe.live_check import NEXT, LiveReport, OpenRuns
+from weft.observe.live_finding import HARMLESS
+from weft.stores import shown_url
+
+
+class TypedCheck(msgspec.Struct, frozen=True):
+    """Which open runs to check, as it was typed."""
+
+    files: Sequence[str]
+    workflow: str | None
+    status: str | None
+    since: str | None
+    sample: int
+
+    def query(self, now: int) -> OpenRuns:
+        """Return the query. Raises UsageError."""
+        found = RunFilter(self.workflow, self.status, self.since, (), 1, None).found(now)
+        return OpenRuns(workflow=found.workflow, status=found.status, since=found.since, sample=self.sample)
+
+
+async def check_open_runs(typed: TypedCheck, *, url: str | None, app: str | None, json: bool) -> bool:
+    """Check open runs and print what was found. Returns whether a run would not go on with this code."""
+    targets = [*typed.files, *([app] if app is not None else [])] or [project_settings().get("app", "")]
+    if len(targets) != 1 or not targets[0]:
+        raise UsageError("weft check --live needs one app.", hint="weft check app.py --live, or --app app.py")
+    loaded = load_app(targets[0], "weft check")
+    address = url_of(url, targets[0], loaded)
+    async with open_service(address) as service:
+        query = typed.query(service.clock.now_ms())
+        report = await check_runs(loaded.app.catalogue(), service, query, tolerant=loaded.app.is_tolerant)
+    if json:
+        print_json({"store": shown_url(address), "ok": report.ok, **msgspec.structs.asdict(report), "note": NEXT})
+    else:
+        _print(report, address)
+    return not report.ok
+
+
+def _print(report: LiveReport, address: str) -> None:
+    out = console()
+    left_out = f", {report.left_out:,} alike left out" if report.left_out else ""
+    out.print(f"{report.checked:,} open runs checked{left_out}. Store: {store_label(address)}.")
+    if report.groups:
+        print_table(
+            out,
+            ("RUNS", "WORKFLOW", "VERSION", "VERDICT", "PLACE", "EXAMPLE"),
+            [
+                (
+                    f"{one.count:,}",
+                    one.workflow,
+                    one.version[:16],
+                    SafeText(one.verdict, style="green" if one.verdict in HARMLESS else "bold red"),
+                    one.place,
+                    one.example,
+                )
+                for one in report.groups
+            ],
+        )
+    for one in report.groups:
+        if one.message:
+            out.print(SafeText(f"{one.example}: {one.message}"))
+    out.print(SafeText(NEXT, style="dim"))

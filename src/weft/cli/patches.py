@@ -1,0 +1,116 @@
+"""Patch a run from the command line, print the plan, and list the versions of a run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from weft.cli.login import login
+from weft.cli.output import console, lines, print_json, print_table
+from weft.cli.store_access import open_run
+from weft.core.run.patch_plan import PatchPlan
+from weft.core.run.patches import patch_refused
+from weft.documents.text import UnreadableText, read_text
+from weft.errors import BadPatch, NotFound
+from weft.runtime.patches import PatchOptions, PatchService
+
+
+class TypedPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A patch as it was typed."""
+
+    file: str | None
+    to: str
+    undo: bool
+    redo: bool
+    expect: str
+    reason: str
+    dry_run: bool
+
+
+async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | None, json: bool) -> None:
+    """Patch a run, undo a patch, or print the plan of that. Raises PatchRefused, BadPatch."""
+    options = PatchOptions(by=login(), reason=typed.reason, expect=typed.expect, dry_run=typed.dry_run)
+    document = _document(typed)
+    async with open_run(run, url, app) as (service, row):
+        patches = PatchService(service)
+        if typed.undo:
+            plan = await patches.undo(row.id, options, redo=typed.redo)
+        else:
+            plan = await patches.patch(row.id, document, options)
+    if json:
+        print_json(plan)
+    else:
+        _print_plan(plan)
+    if plan.refusals:
+        raise patch_refused(plan)
+
+
+def patch_options(typed: TypedPatch) -> dict[str, Any]:
+    """Return a patch as the options of a bulk. Raises BadPatch, NotFound."""
+    if typed.undo:
+        return {"redo" if typed.redo else "undo": True}
+    return {"patch": _document(typed)}
+
+
+def _document(typed: TypedPatch) -> dict[str, Any]:
+    return {"to": typed.to} if typed.to else read_patch(typed.file) if typed.file is not None else {}
+
+
+def read_patch(file: str) -> dict[str, Any]:
+    """Read a patch from a file or from stdin. A list is a list of operations. Raises BadPatch, NotFound."""
+    try:
+        text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8-sig")
+        data = read_text(text).data
+    except OSError as error:
+        raise NotFound(f"{file} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, UnreadableText) as error:
+        raise BadPatch(f"{file} is not YAML or JSON: {error}.") from None
+    if isinstance(data, list):
+        return {"ops": data}
+    if not isinstance(data, dict):
+        raise BadPatch(f"{file} has no patch.", hint="It has a mapping with ops, document or to.")
+    return data
+
+
+async def print_versions(run: str, *, url: str | None, app: str | None, json: bool) -> None:
+    """Print the versions that a run has followed, oldest first."""
+    async with open_run(run, url, app) as (service, row):
+        found = await PatchService(service).versions(row.id)
+    if json:
+        print_json({"run": row.id, "versions": found})
+        return
+    rows = [
+        (
+            str(one.rev),
+            one.version[:16],
+            f"{one.at.astimezone():%Y-%m-%d %H:%M:%S}",
+            one.by,
+            f"undoes {one.undoes}" if one.undoes else "",
+            one.reason,
+        )
+        for one in found
+    ]
+    print_table(console(), ("REV", "VERSION", "SINCE", "BY", "", "REASON"), rows)
+
+
+def _print_plan(plan: PatchPlan) -> None:
+    out = console()
+    done = "patched" if plan.applied else "would be patched" if plan.ok else "cannot be patched"
+    out.print(lines(f"{plan.run} {done}: {plan.base[:16]} -> {plan.version[:16]}, rev {plan.rev}"))
+    for entry in plan.entries:
+        to = f" -> {entry.to}" if entry.to else ""
+        detail = f" ({entry.detail})" if entry.detail else ""
+        out.print(lines(f"  {entry.what} {entry.place}{to}{detail}"))
+    for note in plan.notes:
+        out.print(lines(f"  note: {note}"))
+    for refusal in plan.refusals:
+        place = f" at {refusal.place}" if refusal.place else ""
+        hint = f" {refusal.hint}" if refusal.hint else ""
+        out.print(lines(f"  refused{place}: {refusal.message} [{refusal.code}]{hint}"))
+    if plan.verdict:
+        out.print(lines(f"  from here: {plan.verdict}"))
+    if plan.ok and not plan.applied:
+        out.print(lines(f"  to apply exactly this: --expect {plan.digest}"))

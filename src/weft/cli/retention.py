@@ -1,0 +1,119 @@
+"""Delete runs, one or all that are old, and keep them from deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from weft.cli.login import login
+from weft.cli.output import print_json
+from weft.cli.run_list import PAGE_MAX, RunFilter
+from weft.cli.store_access import open_run, open_service
+from weft.errors import UsageError
+from weft.ports.store import RunQuery
+from weft.runtime.deletion import DeletionService, LegalHold
+from weft.runtime.retention import Collector, GcOrder
+from weft.runtime.retention_policy import project_policy, single_policy
+
+_WHY = {
+    "open": "a run of the tree is open",
+    "kept": "a hold lies on them",
+    "too_young": "a run of the tree ended later",
+    "unsettled": "a completed run has open dead letters; see weft dlq",
+    "named": "an open run was forked from them",
+    "keep_last": "they are among the last of their workflow (keep_last)",
+    "not_root": "they belong to another tree",
+}
+"""Why a tree that is old enough is not deleted."""
+
+
+async def delete_run(run: str, *, reason: str, by: str | None, url: str | None, app: str | None, json: bool) -> None:
+    """Delete a run and all runs below it."""
+    async with open_run(run, url, app) as (service, row):
+        deleted = await DeletionService(service).delete(row.id, reason, by=login() if by is None else by)
+    if json:
+        print_json(deleted)
+        return
+    below = f" and {deleted.runs - 1:,} runs below it" if deleted.runs > 1 else ""
+    letters = f", with dead letters of {deleted.dead_letters:,} runs" if deleted.dead_letters else ""
+    print(f"{deleted.id}{below} deleted: {deleted.events:,} events{letters}")
+
+
+async def keep_run(
+    run: str, *, reason: str, end: bool, by: str | None, url: str | None, app: str | None, json: bool
+) -> None:
+    """Put a hold on the tree of a run, end it, or show it."""
+    who = login() if by is None else by
+    async with open_run(run, url, app) as (service, row):
+        deletion = DeletionService(service)
+        if end:
+            hold = await deletion.end_keep(row.id, reason, by=who)
+        elif reason:
+            hold = await deletion.keep(row.id, reason, by=who)
+        else:
+            hold = await deletion.hold(row.id)
+    if json:
+        print_json(hold)
+    else:
+        print(_sentence(hold))
+
+
+def _sentence(hold: LegalHold) -> str:
+    if not hold.kept:
+        return f'{hold.id} is not kept. To keep it: weft keep {hold.id} --reason "…"'
+    since = datetime.fromtimestamp((hold.at or 0) / 1000, UTC)
+    who = f" by {hold.by}" if hold.by else ""
+    return f"{hold.id} and all runs below it are kept{who} since {since:%Y-%m-%d %H:%M:%SZ}: {hold.reason}"
+
+
+async def collect_garbage(
+    where: Sequence[str],
+    *,
+    dry_run: bool,
+    older: str | None,
+    reason: str,
+    url: str | None,
+    app: str | None,
+    json: bool,
+) -> None:
+    """Delete what need not be kept any longer. Raises UsageError if nothing says what that is."""
+    policy = project_policy() if older is None else single_policy(older)
+    if not policy.is_set:
+        raise UsageError(
+            "Nothing says how long runs are kept.",
+            hint='Set [tool.weft.retention] completed = "90d" in pyproject.toml, or use weft gc --older 90d.',
+        )
+    async with open_service(url, app) as service:
+        order = GcOrder(
+            policy=policy,
+            where=_query(where, service.clock.now_ms()),
+            dry_run=dry_run,
+            by=login(),
+            reason=reason or "weft gc",
+        )
+        report = await Collector(service.store, service.clock).collect(order)
+    if json:
+        print_json(report)
+        return
+    done = "would be deleted" if report.dry_run else "deleted"
+    print(f"{report.runs:,} runs in {report.trees:,} trees {done}: {report.events:,} events")
+    if report.chunks or report.blobs:
+        print(f"{report.chunks:,} chunks of output and {report.blobs:,} blobs deleted")
+    for kind, count in sorted(report.kept.items()):
+        print(f"{count:,} trees stay: {_WHY[kind]}")
+
+
+def _query(where: Sequence[str], now: int) -> RunQuery | None:
+    if not where:
+        return None
+    found = RunFilter(None, None, None, where, PAGE_MAX, None, internal=True).found(now)
+    if found.parent is not None:
+        raise UsageError("Only whole trees are deleted, so --where parent= finds nothing.", hint="Leave it out.")
+    return RunQuery(
+        workflow=found.workflow,
+        status=found.status,
+        since=found.since,
+        id_prefix=found.prefix,
+        where=found.where,
+        internal=True,
+    )

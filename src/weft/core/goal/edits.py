@@ -1,0 +1,55 @@
+"""Edit a fork of a goal run before it goes on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.goal.plan import GoalPlan
+from weft.core.goal.settle import given_type_error, given_values
+from weft.core.goal.state import GoalState
+from weft.core.run.env import Env
+from weft.core.run.fork import bad_edit
+
+
+def decide_edit(plan: GoalPlan | None, state: GoalState, command: c.EditRun, env: Env) -> Sequence[e.AnyEvent]:
+    """Return the edits of a fork. Facts can be given until the first step begins. Raises Refused, with all wrong."""
+    assert plan is not None, "a fork has the plan of its original"
+    wrong = [problem for place in command.results if (problem := _result_error(state, place))]
+    if command.state:
+        wrong.append("a goal run has no state; --given changes its facts")
+    if command.version:
+        wrong.append("a goal run has no versions; patch the fork")
+    if bytes(command.input):
+        wrong += _given_errors(plan, state, command, env)
+    if wrong:
+        raise bad_edit(wrong, hint="--before STEP is a point at which the result of STEP can be set.")
+    edited = e.RunEdited(input=command.input, results=command.results, given=command.given, by=command.by)
+    return (edited,)
+
+
+def _given_errors(plan: GoalPlan, state: GoalState, command: c.EditRun, env: Env) -> list[str]:
+    begun = [step for step, run in state.steps.items() if run.status != "pending"]
+    if begun:
+        return [f"{begun[0]} has begun, and a fact that was read never changes: fork from the beginning"]
+    wrong = [f"the plan does not take {name}" for name in command.given if name not in plan.given]
+    plain = values.inline_json(bytes(command.input))
+    problem = given_type_error(plan, given_values(plain), env) if plain is not None else None
+    return [*wrong, problem] if problem else wrong
+
+
+def _result_error(state: GoalState, place: str) -> str:
+    """Return why the result of a step cannot be set here, or nothing."""
+    name = place.partition("[")[0]
+    run = state.steps.get(name)
+    if run is None:
+        return f"the plan has no step {name}"
+    if run.status not in ("pending", "active"):
+        return f"{name} is {run.status} at this point"
+    return (
+        ""
+        if not run.open or any(number in state.tasks for number in run.open.values())
+        else (f"{name} performs no step; only the result of a step can be set")
+    )

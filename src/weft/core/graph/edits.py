@@ -1,0 +1,87 @@
+"""Edit a fork of a graph run before it goes on. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.graph.model import GraphModel, HttpWork, ScriptWork, StepWork, TypeWork
+from weft.core.graph.tokens import GraphState, Token
+from weft.core.run.composites import has_marks, leaf
+from weft.core.run.env import Env
+from weft.core.run.fork import bad_edit
+from weft.core.run.places import is_at
+
+_TASKS = (StepWork, HttpWork, ScriptWork, TypeWork)
+"""The work of nodes whose result can be set."""
+
+
+def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: Env) -> Sequence[e.AnyEvent]:
+    """Return the edits of a fork. Raises Refused, with all that is wrong."""
+    wrong = [problem for place in command.results if (problem := _result_error(graph, state, place, command.ahead))]
+    if command.given:
+        wrong.append("a graph run has no given facts; --input changes its input")
+    if command.version:
+        wrong.append("another version is a patch: fork it, then patch the fork")
+    declared = (graph.state or {}).get("properties") or {}
+    wrong += [f"the state of {graph.name} has no field {name}" for name in command.state if name not in declared]
+    wrong += [f"state.{name}: {problem}" for name, problem in _misfits(declared, command.state, env).items()]
+    if bytes(command.input) and graph.input is not None:
+        plain = values.inline_json(bytes(command.input))
+        misfit = env.check(graph.input, plain) if plain is not None else None
+        wrong += [f"the input does not fit: {misfit}"] if misfit else []
+    if wrong:
+        raise bad_edit(wrong, hint="--before NODE is a point at which the result of NODE can be set.")
+    edited = e.RunEdited(input=command.input, results=command.results, state=command.state, by=command.by)
+    return (edited,)
+
+
+def _misfits(declared: dict[str, Any], given: dict[str, Any], env: Env) -> dict[str, str]:
+    found = {}
+    for name, raw in given.items():
+        schema, plain = declared.get(name), values.inline_json(bytes(raw))
+        problem = env.check(schema, plain) if isinstance(schema, dict) and plain is not None else None
+        if problem is not None:
+            found[name] = problem
+    return found
+
+
+def _result_error(graph: GraphModel, state: GraphState, place: str, ahead: str) -> str:
+    """Return why the result of a node cannot be set here, or nothing. Its token must not have been routed yet."""
+    name = place.partition("/")[0]
+    node = graph.nodes.get(name)
+    if node is None:
+        return f"{graph.name} has no node {name}"
+    if not isinstance(node.work, _TASKS):
+        return f"{name} performs no step; only the result of a step can be set"
+    if any(is_at(f"{token.node}/{token.id}", place) for token in state.tokens.values()):
+        return ""
+    if ahead and is_at(place, ahead.partition("/")[0]):
+        return ""
+    return f"{name} has been routed at this point" if state.executed.get(name) else ""
+
+
+def evolve_edited(state: GraphState, event: e.RunEdited) -> None:
+    """Change the state, and the results of tokens that are to be routed or have failed."""
+    for name, raw in event.state.items():
+        value = leaf(raw)
+        state.merging.pop(name, None)
+        state.data[name] = value
+        state.marked = state.marked or has_marks(value)
+    for place, result in event.results.items():
+        for token in state.tokens.values():
+            if token.mode in ("routing", "failing") and is_at(f"{token.node}/{token.id}", place):
+                _set_output(state, token, result)
+
+
+def _set_output(state: GraphState, token: Token, result: Raw) -> None:
+    if token.mode == "failing":
+        if token.frame or token.slot:
+            return
+        state.executed[token.node] = state.executed.get(token.node, 0) + 1
+    token.mode, token.output, token.failure = "routing", result, None

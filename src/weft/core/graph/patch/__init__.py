@@ -1,0 +1,1 @@
+"""Patches of graph runs: what a changed graph means for the tokens of a run. Pure."""

@@ -1,0 +1,306 @@
+"""Judge a patch of a graph run: what it does to the run as it stands, or why it is refused. Pure.
+
+The patch is worked out on a copy of the state with the same code that applies its event. Nothing is changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import events as e
+from weft.core.commands import PatchRun
+from weft.core.graph.patch.apply import PatchGame, remembered_edges
+from weft.core.graph.patch.check_here import check_here
+from weft.core.graph.patch.form import GraphPatch, decode_patch
+from weft.core.graph.patch.identity import GraphIdentity, identify, rename_remembered
+from weft.core.graph.patch.instructions import Instructions
+from weft.core.graph.patch.joins import JoinRules, LiveScope, PatchSide, find_reroute, live_paths
+from weft.core.graph.patch.past import Fold, NodeVisit, Past, read_past
+from weft.core.graph.patch.places import Places
+from weft.core.graph.patch.reach import Reached, ScopeReach, nothing
+from weft.core.graph.patch.static_scopes import StaticScopes
+from weft.core.graph.program import HostedGraph
+from weft.core.graph.tokens import GraphState, Path, path_key
+from weft.core.ids import derive
+from weft.core.patch_events import FRAME
+from weft.core.run.env import Env, MissingInputs
+from weft.core.run.patch_plan import PatchPlan, PatchRefusal, PlanEntry
+from weft.core.run.style import JudgedPatch
+
+_encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
+
+
+def judge_graph_patch(program: HostedGraph, fold: Fold, state: GraphState, command: PatchRun, env: Env) -> JudgedPatch:
+    """Return what a patch does. Raises MissingInputs if the log or a version is not in memory."""
+    log = env.log()
+    if log is None:
+        raise MissingInputs(log=True)
+    form = GraphPatch() if command.undoes else decode_patch(bytes(command.patch))
+    now = program.at(command.version or state.version)
+    past = read_past(program, fold, state.uid, log)
+    last = state.revisions[-1] if state.revisions else None
+    straight = command.undoes > 0 and last is not None and last.seq == state.seq
+    return GraphJudge(program, now, state, form, past, undoing=straight).judge()
+
+
+class GraphJudge:
+    """Works out one patch."""
+
+    def __init__(
+        self,
+        program: HostedGraph,
+        now: HostedGraph,
+        state: GraphState,
+        form: GraphPatch,
+        past: Past,
+        *,
+        undoing: bool = False,
+    ) -> None:
+        """``undoing``: this undoes a patch, and nothing has happened since."""
+        self._old, self._new = program.graph, now.graph
+        self._before = state
+        self._form, self._undoing = form, undoing
+        self._rev = len(state.revisions) + 1
+        self._old_scopes, self._new_scopes = StaticScopes(self._old), StaticScopes(self._new)
+        rename = {old: new for old, new in form.rename.items() if old in self._old.nodes}
+        self._same: GraphIdentity = identify(self._old, self._new, rename)
+        self._past = _renamed(past, self._same)
+        self._state: GraphState = _decoder.decode(_encode(state))
+        self._state.seq, self._state.at = state.seq, state.at
+        self._game = PatchGame(self._old, self._new, self._state)
+        self._refusals: list[PatchRefusal] = []
+        self._entries: list[PlanEntry] = []
+        self._notes: list[str] = []
+
+    def judge(self) -> JudgedPatch:
+        """Return the plan, and the event unless the patch is refused."""
+        event = self._names()
+        self._check_rename()
+        self._game.adopt(event)
+        instructions = Instructions(self._form, self._new_scopes, self._state, self._past, self._rev)
+        instructions.resolve()
+        self._refusals += instructions.refusals
+        leaving = {one.token for one in instructions.changes if one.token}
+        places = Places(self._old_scopes, self._new_scopes, self._same, self._before)
+        self._refusals += places.refusals(leaving)
+        if self._refusals:
+            return self._judged(None)
+        event = msgspec.structs.replace(event, tokens=[*self._reroutes(leaving), *instructions.changes])
+        if self._refusals:
+            return self._judged(None)
+        self._game.instruct(event)
+        self._tell_tokens(event)
+        event = msgspec.structs.replace(event, slots=self._slots(event))
+        self._game.mend(event.slots)
+        self._game.conclude()
+        self._tell_consequences(event)
+        self._check_end()
+        return self._judged(event)
+
+    def _judged(self, event: e.RunPatched | None) -> JudgedPatch:
+        verdict = ""
+        if event is not None and not self._refusals and not self._state.over:
+            verdict, event = self._check(event)
+        plan = PatchPlan(
+            run="",
+            entries=self._entries,
+            notes=self._notes,
+            verdict=verdict,  # type: ignore[arg-type]
+            refusals=self._refusals,
+        )
+        return JudgedPatch(plan, event if not self._refusals else None)
+
+    # --- names ----------------------------------------------------------------------------------------------------
+
+    def _names(self) -> e.RunPatched:
+        same = self._same
+        edges = rename_remembered(sorted(remembered_edges(self._before)), self._old, self._new, same, self._rev)
+        entries = {self._new.edges[name].to for name in self._new.start}
+        known = {same.node(self._old.edges[name].to) for name in self._old.start}
+        for node in sorted(entries - known):
+            self._notes.append(f"never_starts: {node} is a new entry, and the run has started")
+        return e.RunPatched(
+            rev=self._rev,
+            nodes={old: new for old, new in same.nodes.items() if old != new},
+            edges=edges,
+            loops={old: new for old, new in same.loops.items() if old != new},
+            recalled=self._recalled(),
+            state={name.removeprefix("state."): value for name, value in self._form.set.items()},
+        )
+
+    def _check_rename(self) -> None:
+        for old, new in self._form.rename.items():
+            if old not in self._old.nodes or new not in self._new.nodes:
+                missing = old if old not in self._old.nodes else new
+                text = f"{old} cannot be renamed to {new}: there is no {missing}"
+                self._refusals.append(PatchRefusal("patch.unknown_token", text, path=f"rename.{old}"))
+
+    def _recalled(self) -> dict[str, dict[str, tuple[int, Raw]]]:
+        """Return the outputs that expressions of the new graph name and live tokens have not kept."""
+        wanted = {name for name, node in self._new.nodes.items() if node.remembered}
+        found: dict[str, dict[str, tuple[int, Raw]]] = {}
+        kept = {token.id: token.seen for token in self._before.tokens.values()}
+        kept.update((FRAME + frame.id, frame.seen) for frame in self._before.frames.values())
+        for name, seen in kept.items():
+            known = {self._same.node(node) for node in seen}
+            past = self._past.seen.get(name, {})
+            lacks = {node: (one.visit, one.output) for node, one in past.items() if node in wanted - known}
+            if lacks:
+                found[name] = lacks
+        return found
+
+    # --- joins ----------------------------------------------------------------------------------------------------
+
+    def _reroutes(self, leaving: set[str]) -> Iterator[e.TokenPatch]:
+        """Yield the waiting tokens whose edge is gone and that take the place of another one."""
+        side = PatchSide(self._new_scopes, ScopeReach(self._new_scopes), self._state)
+        new_edges = set(self._new.edges) - set(self._same.edges.values())
+        for token in self._state.tokens.values():
+            if token.mode != "joining" or token.id in leaving or token.edge in self._new.edges:
+                continue
+            reached = side.walk(token.path, self._ran(token.path), set())
+            sender = token.sender if token.sender in self._new.nodes else ""
+            edge = find_reroute(token, sender, side, reached, new_edges)
+            if edge:
+                self._entries.append(PlanEntry("reroutes", token.sender, self._new.edges[edge].source, token.node))
+                yield e.TokenPatch(do="reroute", token=token.id, edge=edge, node=token.node)
+            else:
+                place = f"{token.node}/{token.id}"
+                text = f"a token waits at {token.node} over the edge from {token.sender}, which is gone"
+                hint = "Keep the edge, or move or drop the token."
+                self._refusals.append(PatchRefusal("patch.waiting_token", text, place, hint=hint))
+
+    def _ran(self, path: Path) -> dict[str, NodeVisit]:
+        """Return the nodes that have run in a scope. A token that is being routed has completed its work."""
+        found = dict(self._past.has_run(path))
+        for token in self._state.tokens.values():
+            if token.mode == "routing" and token.path == path:
+                found.setdefault(token.node, NodeVisit(token.value))
+        return found
+
+    def _slots(self, event: e.RunPatched) -> list[e.SlotPatch]:
+        """Work out what happens to the slots in every live scope, and refuse what would run again by accident."""
+        before = PatchSide(self._old_scopes, ScopeReach(self._old_scopes), self._before)
+        after = PatchSide(self._new_scopes, ScopeReach(self._new_scopes), self._state)
+        free = {one.to for one in event.tokens if one.do in ("move", "start")}
+        rules = JoinRules(after)
+        known = {path_key(path) for path in live_paths(self._before)}
+        found: list[e.SlotPatch] = []
+        for path in live_paths(self._state):
+            scope = self._scope(path, before if path_key(path) in known else None, after, free)
+            found += rules.slots(scope)
+            if not self._undoing:
+                self._check_revived(scope)
+        return found
+
+    def _scope(self, path: Path, before: PatchSide | None, after: PatchSide, free: set[str]) -> LiveScope:
+        """Find out what could happen in a scope before the patch, and what can happen after it."""
+        ran = self._ran(path)
+        looked = {node: visit for node, visit in ran.items() if node not in self._form.again}
+        was = self._ran_before(path)
+        return LiveScope(
+            path,
+            ran,
+            self._mapped(before.walk(path, was, set())) if before is not None else nothing(),
+            after.walk(path, looked, free),
+            self._mapped(before.walk(path, was, set(), tokens=True)) if before is not None else nothing(),
+            after.walk(path, looked, free, tokens=True),
+        )
+
+    def _ran_before(self, path: Path) -> dict[str, NodeVisit]:
+        old = {new: name for name, new in self._same.nodes.items()}
+        return {old.get(node, node): visit for node, visit in self._ran(path).items()}
+
+    def _mapped(self, reached: Reached) -> Reached:
+        same = self._same
+        nodes = {same.node(node) for node in reached.nodes}
+        return Reached(nodes, {same.edges[edge] for edge in reached.edges if edge in same.edges}, set())
+
+    def _check_revived(self, scope: LiveScope) -> None:
+        """Refuse edges over which a token can come only now, to a node that has run."""
+        for name in sorted(scope.tokens_after.edges - scope.tokens_before.edges):
+            edge = self._new.edges[name]
+            node = self._new.nodes[edge.source].closed_by if edge.opens and edge.source else edge.to
+            visit = scope.ran.get(node)
+            if visit is None:
+                continue
+            if name in scope.tokens_after.freely:
+                self._check_repeatable(node, visit)
+            elif node not in self._form.again:
+                hint = f"Write again: [{node}] if it may really run twice."
+                text = f"{node} has run, and a token could now come to it again from {edge.source or 'start'}"
+                self._refusals.append(PatchRefusal("patch.revives", text, node, hint=hint))
+
+    def _check_repeatable(self, node: str, visit: NodeVisit) -> None:
+        if visit.effect == "irreversible":
+            text = f"{node} has performed irreversible work, and the move would perform it again"
+            hint = "Move the token to a node behind it."
+            self._refusals.append(PatchRefusal("patch.irreversible", text, node, hint=hint))
+
+    # --- consequences ---------------------------------------------------------------------------------------------
+
+    def _tell_tokens(self, event: e.RunPatched) -> None:
+        for one in event.tokens:
+            old = self._before.tokens.get(one.token)
+            if one.do == "move" and old is not None:
+                what = "restarts" if self._same.node(old.node) == one.node else "moves"
+                self._entries.append(PlanEntry(what, old.node, one.node if what == "moves" else "", one.token))
+            elif one.do == "drop" and old is not None:
+                self._entries.append(PlanEntry("drops", old.node, detail=one.token))
+            elif one.do == "start":
+                self._entries.append(PlanEntry("starts", one.node))
+
+    def _tell_consequences(self, event: e.RunPatched) -> None:
+        edges = self._new.edges
+        for slot in event.slots:
+            self._entries += [PlanEntry("skips", edges[name].source, slot.node) for name in slot.skip]
+            self._entries += [PlanEntry("unskips", edges[name].source, slot.node) for name in slot.unskip]
+        self._entries += [PlanEntry("fires", node) for node in self._game.fired]
+        for token in self._before.tokens.values():
+            now = self._state.tokens.get(token.id)
+            if now is not None and now.node != token.node:
+                self._entries.append(PlanEntry("renames", token.node, now.node, token.id))
+
+    def _check_end(self) -> None:
+        if self._state.over:
+            return
+        if not self._state.tokens:
+            text = "no token would be left, so the run would end"
+            self._refusals.append(PatchRefusal("patch.would_end", text, hint="To end the run, use weft cancel."))
+        for frame in self._state.frames.values():
+            name = derive("failed", frame.id)
+            if name in self._state.tokens and name not in self._before.tokens:
+                failure = self._state.tokens[name].failure
+                text = failure.message if failure is not None else f"{frame.fan_in} would fail"
+                self._refusals.append(PatchRefusal("patch.would_end", text, frame.fan_in))
+
+    def _check(self, event: e.RunPatched) -> tuple[str, e.RunPatched]:
+        """Look for positions in which the run would be stuck, if the patch changes the graph or a token."""
+        if self._new == self._old and not event.tokens:
+            return "", event
+        moved = any(one.do in ("move", "start") for one in event.tokens)
+        verdict, moves = check_here(self._new, self._state, all_orders=moved)
+        if verdict == "unsound":
+            way = "; ".join(moves[:20])
+            text = f"the run could get stuck from here{f': {way}' if way else ''}"
+            self._refusals.append(PatchRefusal("patch.unsound_here", text))
+        elif verdict == "unknown" and not self._form.unchecked:
+            text = "there are too many positions to find out whether the run can get stuck from here"
+            hint = "Write unchecked: true to apply the patch anyway."
+            self._refusals.append(PatchRefusal("patch.unchecked", text, hint=hint))
+        return verdict, msgspec.structs.replace(event, unchecked=verdict == "unknown")
+
+
+def _renamed(past: Past, same: GraphIdentity) -> Past:
+    """Return the past with the new names of nodes. What nodes did that are gone does not matter."""
+
+    def now(node: str) -> str:
+        return same.nodes.get(node, node)
+
+    ran = {path: {now(node): visit for node, visit in visits.items()} for path, visits in past.ran.items()}
+    seen = {token: {now(node): one for node, one in outputs.items()} for token, outputs in past.seen.items()}
+    return Past(ran, seen)

@@ -1,0 +1,124 @@
+"""The past of a graph run, as far as a patch needs it: its log is applied once more, with notes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import events as e
+from weft.core.graph.model import GraphModel
+from weft.core.graph.program import HostedGraph
+from weft.core.graph.tokens import GraphState, Path, Seen, path_key
+from weft.core.graph.ways import Ways
+from weft.core.patch_events import FRAME
+from weft.core.run.env import PastEvent
+from weft.core.run.kernel import Kernel
+from weft.core.run.repeats import digest_of_work
+from weft.core.run.state import OpenTask
+
+
+class NodeVisit(msgspec.Struct, frozen=True):
+    """The last time that a node ran in a scope: what came to it, and the work that it did."""
+
+    value: Raw
+    work: e.Earlier | None = None
+    effect: str = ""
+
+
+class Past(msgspec.Struct, frozen=True):
+    """What has happened in a run, by scope and node."""
+
+    ran: dict[str, dict[str, NodeVisit]]
+    """The nodes that have run, by the key of their path."""
+    seen: dict[str, dict[str, Seen]]
+    """All outputs in the past of each token, and of each frame (``FRAME`` and its id)."""
+
+    def has_run(self, path: Path) -> dict[str, NodeVisit]:
+        """Return the nodes that have run in a scope."""
+        return self.ran.get(path_key(path), {})
+
+
+def work_of(state: GraphState, task: OpenTask) -> e.Earlier:
+    """Return a task as work that may be repeated."""
+    n = task.again.n if task.again is not None else state.renewed.get(task.place, 0)
+    key = task.again.place if task.again is not None else task.place
+    return e.Earlier(key, n, digest_of_work(task.step, task.input))
+
+
+Fold = Callable[[HostedGraph, GraphState], Kernel]
+"""Makes an empty run of a graph."""
+
+
+def read_past(program: HostedGraph, fold_of: Fold, uid: str, log: Sequence[PastEvent]) -> Past:
+    """Apply a log with notes. Raises MissingInputs if a version that it names is not in memory."""
+    state = GraphState(uid=uid)
+    noted: Any = _NotedProgram(program)
+    fold = fold_of(noted, state)
+    notes = _Notes(state)
+    for one in log:
+        notes.before(one.event)
+        fold.evolve(one.event, at=one.at)
+        notes.after(one.event)
+    seen = {token.id: token.seen for token in state.tokens.values()}
+    seen.update((FRAME + frame.id, frame.seen) for frame in state.frames.values())
+    return Past(notes.ran, seen)
+
+
+class _Notes:
+    """Notes which nodes run, while a log is applied."""
+
+    def __init__(self, state: GraphState) -> None:
+        self._state = state
+        self.ran: dict[str, dict[str, NodeVisit]] = {}
+        self._work: dict[str, tuple[e.Earlier, str]] = {}
+
+    def before(self, event: e.AnyEvent) -> None:
+        if isinstance(event, e.NodeRouted) and event.token:
+            token = self._state.tokens[event.token]
+            work, effect = self._work.get(token.id, (None, ""))
+            if work is not None and not event.caught:
+                work = msgspec.structs.replace(work, output=event.output or token.output)
+            visit = NodeVisit(token.value, work, effect)
+            self.ran.setdefault(path_key(token.path), {})[token.node] = visit
+            entered = list(token.path)
+            while entered and entered[-1].kind == "l" and self._heads(entered[-1].id, token.node):
+                entered.pop()
+                self.ran.setdefault(path_key(entered), {})[token.node] = visit
+
+    def _heads(self, loop: str, node: str) -> bool:
+        run = self._state.loops.get(loop)
+        return run is not None and run.loop.partition("#")[0] == node
+
+    def after(self, event: e.AnyEvent) -> None:
+        scheduled = event.task if isinstance(event, e.NodeRouted) else event
+        if isinstance(scheduled, e.TaskScheduled) and scheduled.token in self._state.tokens:
+            number = self._state.seq
+            task = self._state.tasks.get(number) or self._state.parked[number]
+            self._work[scheduled.token] = (work_of(self._state, task), task.policy.effect)
+        if isinstance(event, e.RunPatched) and event.nodes:
+            for visits in self.ran.values():
+                for old, new in event.nodes.items():
+                    if old in visits:
+                        visits[new] = visits.pop(old)
+
+
+class _NotedProgram:
+    """A program in which tokens keep the outputs of all nodes."""
+
+    def __init__(self, program: HostedGraph) -> None:
+        self._program = program
+        self.graph = _all_remembered(program.graph)
+        self.ways = Ways(self.graph)
+        self.reader = program.reader
+
+    def at(self, version: str) -> _NotedProgram:
+        other = self._program.at(version)
+        return self if other is self._program else _NotedProgram(other)
+
+
+def _all_remembered(graph: GraphModel) -> GraphModel:
+    nodes = {name: msgspec.structs.replace(node, remembered=True) for name, node in graph.nodes.items()}
+    return msgspec.structs.replace(graph, nodes=nodes)

@@ -1,0 +1,84 @@
+"""The event of a patch. Import it from ``weft.core.events``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.event_parts import ABSENT, Earlier, LogEvent
+from weft.core.goal_events import GoalChange
+
+FRAME = "frame/"
+"""What the id of a frame follows where ids of tokens may stand too."""
+
+
+class SlotPatch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a patch of a graph run does to the slot of a node in one scope.
+
+    Edges in ``skip`` count as not taken, those in ``unskip`` no longer do. ``ran`` says that the node has run in this
+    scope, so that it is never skipped there. ``forget`` says that nothing comes to the node any more.
+    """
+
+    node: str
+    path: list[tuple[str, str, int]]
+    skip: list[str] = []
+    unskip: list[str] = []
+    ran: bool = False
+    forget: bool = False
+
+
+class TokenPatch(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a patch of a graph run does to one token: ``do`` is move, drop, start or reroute.
+
+    A moved token continues as ``to`` at ``node`` in the scope ``path``. It arrives over ``edge`` if it moves to a join.
+    A rerouted token waits at its join over ``edge`` from now on.
+    """
+
+    do: str
+    token: str = ""
+    to: str = ""
+    node: str = ""
+    path: list[tuple[str, str, int]] = []
+    edge: str = ""
+    value: Raw = ABSENT
+    earlier: Earlier | None = None
+    """The work that was done at that node before, in the same scope, if there was any."""
+
+
+class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
+    """A run follows another definition from here on.
+
+    ``base`` and ``version`` are the versions before and after. ``rev`` counts the patches of the run. ``patch`` is the
+    patch as it was given, and ``undoes`` the rev that this patch undoes. The other fields hold all its consequences, so
+    that applying the event decides nothing.
+    """
+
+    rev: int
+    base: str = ""
+    version: str = ""
+    patch: Raw = ABSENT
+    by: str = ""
+    reason: str = ""
+    approved_by: list[str] = []
+    digest: str = ""
+    undoes: int = 0
+    unchecked: bool = False
+    """The search for unsound positions was cut short, and the patch permits that."""
+
+    # graph runs
+    nodes: dict[str, str] = {}
+    """Renamed nodes."""
+    edges: dict[str, str] = {}
+    loops: dict[str, str] = {}
+    """Edges and loops with another name from now on."""
+    slots: list[SlotPatch] = []
+    tokens: list[TokenPatch] = []
+    recalled: dict[str, dict[str, tuple[int, Raw]]] = {}
+    """Outputs that expressions name only now, with their visits, by token (or ``FRAME`` and a frame) and node."""
+    state: dict[str, Any] = {}
+    """Values written into the state of a graph run, by path."""
+
+    # goal runs
+    goal: GoalChange | None = None

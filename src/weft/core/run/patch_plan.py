@@ -1,0 +1,69 @@
+"""The plan of a patch: everything that a patch does to a run, or why it is refused. Pure data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from weft.core import values
+
+Verdict = Literal["", "sound", "unsound", "unknown"]
+
+
+class PlanEntry(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One consequence of a patch.
+
+    ``what`` is a word such as fires, skips, unskips, reroutes, moves, drops, starts or restarts. ``place`` says where
+    in the run, and ``to`` where it leads, if it leads somewhere.
+    """
+
+    what: str
+    place: str
+    to: str = ""
+    detail: str = ""
+
+
+class PatchRefusal(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One reason why a patch is refused. ``code`` has a page: ``patch.node_removed``.
+
+    ``place`` is a place in the run, ``path`` one in the document or in the patch.
+    """
+
+    code: str
+    message: str
+    place: str = ""
+    path: str = ""
+    hint: str = ""
+
+
+class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a patch does to a run as it stands. Equal plans have equal digests."""
+
+    run: str
+    base: str = ""
+    version: str = ""
+    rev: int = 0
+    undoes: int = 0
+    patch: str = ""
+    """The digest of the patch as it was given."""
+    entries: list[PlanEntry] = []
+    notes: list[str] = []
+    verdict: Verdict = ""
+    """The result of the check from the present position of the run, for styles that have one."""
+    refusals: list[PatchRefusal] = []
+    digest: str = ""
+    applied: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether the patch may be applied."""
+        return not self.refusals
+
+    def signed(self) -> PatchPlan:
+        """Return the plan with its digest."""
+        bare = msgspec.structs.replace(self, digest="", applied=False)
+        return msgspec.structs.replace(self, digest=values.digest(_encode(bare)))
+
+
+_encode = msgspec.json.Encoder(order="sorted").encode

@@ -1,0 +1,129 @@
+"""Decide and apply the patch of a run. What a patch means differs between styles; the rest is here. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from weft.core import values
+from weft.core.commands import PatchRun
+from weft.core.events import AnyEvent, RunPatched
+from weft.core.run import undo
+from weft.core.run.env import Env
+from weft.core.run.patch_plan import PatchPlan
+from weft.core.run.state import Revision, State
+from weft.core.run.statuses import permits, run_finished
+from weft.core.run.style import AnyRun, JudgedPatch
+from weft.errors import LimitExceeded, PatchRefused, StaleBase
+
+PATCHES_MAX = 100
+
+
+def decide_patch(run: AnyRun, command: PatchRun, env: Env) -> Sequence[AnyEvent]:
+    """Return the event of a patch. Raises PatchRefused with the plan, StaleBase, Refused, MissingInputs."""
+    judged = judge_patch(run, command, env)
+    plan = judged.plan
+    if command.expect and command.expect != plan.digest:
+        raise moved_on(plan)
+    if judged.event is None or plan.refusals:
+        raise patch_refused(plan)
+    return (judged.event,)
+
+
+def judge_patch(run: AnyRun, command: PatchRun, env: Env) -> JudgedPatch:
+    """Work out what a patch does to a run as it stands, and change nothing.
+
+    Raises StaleBase, RunFinished, Refused, LimitExceeded, MissingInputs.
+    """
+    state = run.state
+    permits(state, command)
+    if state.ended and not state.over:
+        raise run_finished(state, "it cannot be patched; fork it instead")
+    if state.undone:
+        raise undo.already_undone(state)
+    if command.base and command.base != state.version:
+        raise stale_base(state, command.base)
+    if len(state.revisions) >= PATCHES_MAX:
+        raise LimitExceeded(f"{state.run_id} has had {PATCHES_MAX} patches; it can have no more.", code="limit.patches")
+    return _completed(run.style.judge_patch(command, env), state, command)
+
+
+def _completed(judged: JudgedPatch, state: State, command: PatchRun) -> JudgedPatch:
+    """Fill in what every plan and every event has."""
+    plan = msgspec.structs.replace(
+        judged.plan,
+        run=state.run_id,
+        base=state.version,
+        version=command.version or state.version,
+        rev=len(state.revisions) + 1,
+        undoes=command.undoes,
+        patch=_digest(command),
+    ).signed()
+    if judged.event is None or plan.refusals:
+        return JudgedPatch(plan)
+    event = msgspec.structs.replace(
+        judged.event,
+        rev=plan.rev,
+        base=plan.base,
+        version=plan.version,
+        patch=judged.event.patch or command.patch,
+        by=command.by,
+        reason=command.reason,
+        approved_by=command.approved_by,
+        digest=plan.digest,
+        undoes=command.undoes,
+    )
+    return JudgedPatch(plan, event)
+
+
+def _digest(command: PatchRun) -> str:
+    """Return the digest of a patch. The reason is left out: it changes nothing."""
+    fields = msgspec.json.decode(command.patch)
+    return values.digest(msgspec.json.encode({name: fields[name] for name in fields if name != "reason"}))
+
+
+def evolve_patched(state: State, event: RunPatched) -> None:
+    """Record the revision. Called by the row of every style that can be patched, which applies the rest."""
+    if event.version != state.version:
+        state.version = event.version
+    state.revisions.append(Revision(seq=state.seq, base=event.base, version=event.version, undoes=event.undoes))
+
+
+def patch_refused(plan: PatchPlan) -> PatchRefused:
+    """Return the error for a patch that does not fit the run, with all reasons."""
+    first, more = plan.refusals[0], len(plan.refusals) - 1
+    rest = f" ({more} more)" if more else ""
+    return PatchRefused(
+        f"{plan.run} cannot be patched: {first.message.rstrip('.')}{rest}.",
+        hint=first.hint,
+        code=first.code,
+        plan=plan,
+        findings=list(plan.refusals),
+    )
+
+
+def moved_on(plan: PatchPlan) -> PatchRefused:
+    """Return the error for a plan that is no longer the one that was expected."""
+    return PatchRefused(
+        f"{plan.run} has moved on: this patch would now do something else than expected.",
+        hint=f"Read the new plan, then apply it with --expect {plan.digest}",
+        code="patch.moved_on",
+        plan=plan,
+        findings=list(plan.refusals),
+    )
+
+
+def stale_base(state: State, base: str) -> StaleBase:
+    """Return the error for a patch that was written against another version."""
+    known = [revision.base for revision in state.revisions]
+    since = len(known) - known.index(base) if base in known else 0
+    text = f" It has had {since} patches since." if since else ""
+    return StaleBase(
+        f"The patch was written against version {base[:16]}, but {state.run_id} follows {state.version[:16]}.{text}",
+        hint=f"To see what has changed: weft show {state.run_id} --versions",
+        run_id=state.run_id,
+        base=base,
+        version=state.version,
+        revisions=since,
+    )

@@ -1,0 +1,145 @@
+"""Dispatch work again that was dispatched before: the same key or a new one, or only after a person has approved. Pure.
+
+Whatever makes a run repeat work remembers it as ``Earlier``. When a style schedules the work, ``repeat_work`` and
+``repeat_task`` complete the event. A task that needs approval is *parked*, with a question that has the same number as
+the task. ``AskAnswered`` closes the question, and the task is dispatched or fails.
+
+Rules: docs/internals/engine.md#rule-35.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import blake2b
+
+import msgspec
+from msgspec import Raw
+
+from weft.core.events import AnyEvent, AskAnswered, Earlier, Repetition, TaskFailed, TaskScheduled, TaskSucceeded
+from weft.core.ids import EntryId
+from weft.core.run.contracts import Act, judge
+from weft.core.run.state import OpenTask, Question, State
+from weft.errors import Failure, Refused
+
+REJECTED = "step.rejected"
+UNKNOWN = "step.outcome_unknown"
+
+
+def digest_of_work(step: str, arguments: Raw) -> str:
+    """Return a digest of a step and its input, as the log stores it."""
+    return blake2b(step.encode() + b"\x1f" + bytes(arguments), digest_size=16).hexdigest()
+
+
+def repeat_work(
+    state: State, earlier: Earlier, place: str, event: TaskScheduled, digest: str = ""
+) -> Sequence[AnyEvent]:
+    """Return the events that schedule a task again. If the earlier result is kept, the task succeeds with it."""
+    if _judge(earlier, event, digest) != "keep":
+        return (repeat_task(state, earlier, place, event, digest),)
+    kept = msgspec.structs.replace(event, again=Repetition(earlier.place, earlier.n, kept=True), undo=None)
+    return (kept, TaskSucceeded(task=EntryId(state.seq + 1), output=earlier.output))
+
+
+def repeat_task(state: State, earlier: Earlier, place: str, event: TaskScheduled, digest: str = "") -> TaskScheduled:
+    """Return the event that schedules a task again, with its key and with a person's approval if it needs that.
+
+    Args:
+        state: The state of the run.
+        earlier: The work that the task repeats. A result of it is not used.
+        place: The location of the task.
+        event: The event that schedules the task.
+        digest: The digest of its step and input, as in ``Earlier``.
+    """
+    equal = _is_equal(earlier, digest)
+    used = state.renewed.get(earlier.place, 0)
+    n = earlier.n if equal else max(earlier.n, used) + 1
+    if _judge(earlier, event, digest) != "ask":
+        is_usual = place == earlier.place and n == used
+        return event if is_usual else msgspec.structs.replace(event, again=Repetition(earlier.place, n))
+    approved = next((one for one in state.approvals if _covers(one, place)), "")
+    why = "" if approved else _why(event.step, equal=equal)
+    return msgspec.structs.replace(event, again=Repetition(earlier.place, n, confirm=why, approved=approved))
+
+
+def _is_equal(earlier: Earlier, digest: str) -> bool:
+    return not earlier.digest or earlier.digest == digest
+
+
+def _judge(earlier: Earlier, event: TaskScheduled, digest: str) -> Act:
+    recorded = bool(bytes(earlier.output))
+    return judge("repeated", event.policy.effect, equal=_is_equal(earlier, digest), recorded=recorded)
+
+
+def _covers(approved: str, place: str) -> bool:
+    """Return whether an approval is for this place: the place itself, or the node or step that it belongs to."""
+    return approved == place or place.startswith((f"{approved}/", f"{approved}["))
+
+
+def _why(step: str, *, equal: bool) -> str:
+    before = "it may have been performed before" if equal else "it was dispatched before with another input"
+    return f"{step} must not be performed twice, and {before}."
+
+
+def evolve_again(state: State, task: OpenTask, again: Repetition) -> None:
+    """Give the task that was just opened the key of earlier work, and ask a person first if the event says so."""
+    task.again = again
+    if again.n:
+        state.renewed[again.place] = max(again.n, state.renewed.get(again.place, 0))
+    if again.approved:
+        state.approvals.remove(again.approved)
+    if again.confirm:
+        number = state.seq
+        state.parked[number] = state.tasks.pop(number)
+        state.asks[number] = _question(state, task, again)
+
+
+def _question(state: State, task: OpenTask, again: Repetition) -> Question:
+    """Return the question whether to perform a task. Its digest depends on the run, the step and the input."""
+    title = f"Perform {task.step} again in {state.run_id}? {again.confirm}"
+    return Question(title=title, since=state.at, about=task.input)
+
+
+def outcome_unknown(number: EntryId, task: OpenTask) -> TaskFailed:
+    """Return the event for a task that is given up while it is in flight, and that must not be performed twice."""
+    message = f"{task.step} was given up while it was in flight, and the step must not be performed twice"
+    failure = Failure(type="OutcomeUnknown", message=message, code=UNKNOWN, step=task.step, attempts=task.attempt)
+    return TaskFailed(task=number, failure=failure, attempt=task.attempt)
+
+
+def irreversible_in_flight(state: State, numbers: Sequence[int]) -> Refused:
+    """Make the error for a change to work that may not be performed twice and that a worker may be performing."""
+    steps = ", ".join(dict.fromkeys(state.tasks[number].step for number in numbers))
+    return Refused(
+        f"{steps} is in flight in {state.run_id} and must not be performed twice.",
+        hint="Wait until it has ended, or repeat the command with --force: its outcome is then recorded as unknown.",
+        code="run.in_flight",
+    )
+
+
+def is_unconfirmed(state: State, number: int) -> bool:
+    """Return whether a task waits for a person to approve it."""
+    return number in state.parked and number in state.asks
+
+
+def decide_confirmed(state: State, answer: AskAnswered) -> Sequence[AnyEvent]:
+    """Return the events of an answer. If a person rejects a task, the task fails."""
+    if answer.approved or not answer.decided or not is_unconfirmed(state, answer.ask):
+        return (answer,)
+    step = state.parked[answer.ask].step
+    who = f" by {answer.by}" if answer.by else ""
+    reason = f": {answer.reason}" if answer.reason else ""
+    failure = Failure(
+        type="Rejected", message=f"performing {step} again was rejected{who}{reason}", code=REJECTED, step=step
+    )
+    return (answer, TaskFailed(task=answer.ask, failure=failure))
+
+
+def evolve_confirmed(state: State, number: int) -> None:
+    """Open a task that a person has decided about. Its deadline counts from now."""
+    task = state.tasks[number] = state.parked.pop(number)
+    task.since = state.at
+
+
+def drop_unconfirmed(state: State, number: int) -> None:
+    """Drop a task that waits for approval, with its question."""
+    del state.parked[number], state.asks[number]

@@ -1,0 +1,155 @@
+"""Tasks that are held back until it is known whether they may be performed, by the contracts of their effects. Pure.
+
+A task of a fork is held back if its original may have a result for it, or if performing it could repeat an irreversible
+effect. ``follow`` decides what happens: the known result is used, the task is dispatched, people are asked, or the run
+is held.
+
+Rules: docs/internals/engine.md#rule-36.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.ids import EntryId
+from weft.core.run.contracts import Situation, judge
+from weft.core.run.env import Env
+from weft.core.run.places import is_at
+from weft.core.run.state import Fork, OpenTask, Question, State
+from weft.core.run.style import AnyRun
+from weft.errors import Refused
+
+WOULD_PERFORM = "fork.would_perform"
+SITUATIONS: dict[e.Effects, Situation] = {"perform": "forked", "reuse": "reused", "none": "shadowed"}
+_encode = msgspec.json.Encoder().encode
+
+
+class DecidingRun(AnyRun, Protocol):
+    """A run that decides a command itself."""
+
+    def decide(self, command: c.AnyCommand, env: Env) -> Sequence[e.AnyEvent]: ...
+
+
+def work_key(step: str, digest: str) -> str:
+    """Return the key of a step with an input."""
+    return f"{step} {digest}"
+
+
+def withhold(state: State, fork: Fork, number: int, task: OpenTask) -> None:
+    """Hold a new task of a fork back if its contract needs a decision."""
+    task.digest = values.digest(bytes(task.input))
+    key = work_key(task.step, task.digest)
+    task.use = fork.uses[key] = fork.uses.get(key, 0) + 1
+    if fork.effects == "none":
+        task.undo = None
+    if fork.set_results or _judge(fork, task, equal=key in fork.known) != "perform":
+        hold_back(state, number, task)
+
+
+def hold_back(state: State, number: int, task: OpenTask) -> None:
+    """Hold a task back, until ``follow`` decides about it."""
+    task.withheld = True
+    waiting = [one for one in state.withheld if one in state.tasks and state.tasks[one].withheld and one != number]
+    state.withheld = [*waiting, number]
+
+
+def follow(run: DecidingRun, env: Env) -> Sequence[e.AnyEvent]:
+    """Return the events that decide about the first task that is held back, if there is one."""
+    state = run.state
+    for number in state.withheld:
+        task = state.tasks.get(number)
+        if task is not None and task.withheld:
+            return _decide(run, number, task, env)
+    return ()
+
+
+def _decide(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence[e.AnyEvent]:
+    fork, place = run.state.fork, run.location(number)
+    if fork is None:
+        return (e.TaskReleased(task=EntryId(number)),)
+    for name, value in fork.set_results.items():
+        if is_at(place, name):
+            return _keep(run, number, task, value, env)
+    known = find_known(fork, task, place)
+    match _judge(fork, task, equal=known is not None):
+        case "keep" if known is not None:
+            return _keep(run, number, task, known.output, env)
+        case "ask" if not any(is_at(place, name) for name in fork.yes):
+            return (_ask(run.state, number, task, place),)
+        case "hold":
+            message = (
+                f"{run.state.run_id} has no effects, and {place} would perform {task.step}, for which its original has "
+                "no result."
+            )
+            return (e.RunHeld(code=WOULD_PERFORM, message=message, location=place),)
+    return (e.TaskReleased(task=EntryId(number)),)
+
+
+def find_known(fork: Fork, task: OpenTask, place: str) -> e.KnownResult | None:
+    """Return the result of the original for equal work: at this place, or for the same use of step and input."""
+    equal = fork.known.get(work_key(task.step, task.digest), [])
+    exact = next((one for one in equal if one.place == place), None)
+    return exact or next((one for one in equal if one.use == task.use), None)
+
+
+def _judge(fork: Fork, task: OpenTask, *, equal: bool) -> str:
+    return judge(SITUATIONS[fork.effects], task.policy.effect, equal=equal, has_undo=task.undo is not None)
+
+
+def _keep(run: DecidingRun, number: int, task: OpenTask, output: Raw, env: Env) -> Sequence[e.AnyEvent]:
+    """End a task with a result that nobody performed here."""
+    report = c.ReportTaskSucceeded(EntryId(number), task.attempt, task.delivery, output)
+    return [
+        msgspec.structs.replace(event, copied=True) if isinstance(event, e.TaskSucceeded) else event
+        for event in run.decide(report, env)
+    ]
+
+
+def check_child(state: State, workflow: str) -> None:
+    """Refuse a child of a fork without effects. Raises Refused."""
+    if state.fork is not None and state.fork.effects == "none":
+        raise Refused(f"{state.run_id} has no effects, and it would start {workflow}.", code=WOULD_PERFORM)
+
+
+def without_children(run: AnyRun, events: Sequence[e.AnyEvent]) -> Sequence[e.AnyEvent]:
+    """Return the events of a fork. One without effects is held instead of starting a child."""
+    for event in events:
+        if isinstance(event, e.ChildStarted):
+            try:
+                check_child(run.state, event.workflow)
+            except Refused as refused:
+                return (e.RunHeld(code=WOULD_PERFORM, message=refused.message, location=event.node),)
+    return events
+
+
+def _ask(state: State, number: int, task: OpenTask, place: str) -> e.PerformAsked:
+    original = state.forked_from.run if state.forked_from is not None else ""
+    about: dict[str, object] = {"step": task.step, "place": place, "original": original}
+    plain = values.inline_json(bytes(task.input))
+    if plain is not None:
+        about["input"] = Raw(plain)
+    title = f"Perform {task.step}? Its effect is irreversible, and it may have been performed before."
+    return e.PerformAsked(task=EntryId(number), title=title, about=Raw(values.seal(_encode(about))))
+
+
+def evolve_asked(state: State, event: e.PerformAsked) -> None:
+    """Park a task, with a question that has the same number. The answer dispatches it, or fails it."""
+    task = state.parked[event.task] = state.tasks.pop(event.task)
+    task.withheld = False
+    state.asks[event.task] = Question(title=event.title, since=state.at, about=event.about)
+    state.withheld = [number for number in state.withheld if number != event.task]
+
+
+def evolve_released(state: State, event: e.TaskReleased) -> None:
+    """Let a task be dispatched."""
+    task = state.tasks[event.task]
+    task.withheld = False
+    task.since = state.at
+    state.withheld = [number for number in state.withheld if number != event.task]

@@ -1,0 +1,46 @@
+"""Check an open code run against the code of this process, by replaying its whole log in isolation."""
+
+from __future__ import annotations
+
+from weft.core.code.machine import CodeMachine
+from weft.observe.live_finding import LiveFinding, LiveRun, misfits, not_hosted
+from weft.runtime.programs import code_program
+from weft.runtime.replays import replay_machine
+from weft.runtime.run.replay import Replayed
+
+
+async def check_code(run: LiveRun, machine: CodeMachine) -> LiveFinding:
+    """Return whether the code fits what the run has recorded."""
+    program = code_program(run.code.program(run.row.workflow, run.row.version))
+    if program is None:
+        return not_hosted(run)
+    misfit = await _misfit(run, machine)
+    replayed = await replay_machine(run.service, run.row, machine, program, tolerant=run.tolerant)
+    if replayed.verdict == "fits":
+        return misfit or _visited(replayed)
+    return LiveFinding(
+        verdict=replayed.verdict,
+        place=replayed.location,
+        recorded=replayed.recorded,
+        asked=replayed.asked,
+        message=replayed.message,
+    )
+
+
+async def _misfit(run: LiveRun, machine: CodeMachine) -> LiveFinding | None:
+    """Return the first step in flight that no longer takes the input with which it will be performed."""
+    entries = machine.state.entries
+    for number, why in [one async for one in misfits(run, machine)]:
+        return LiveFinding(verdict="value", place=entries[number].key if number in entries else "", message=why)
+    return None
+
+
+def _visited(replayed: Replayed) -> LiveFinding:
+    if not replayed.unvisited:
+        return LiveFinding()
+    names = ", ".join(replayed.unvisited[:5])
+    return LiveFinding(
+        verdict="unvisited",
+        place=replayed.unvisited[0],
+        message=f"The code no longer comes to {names}. The run goes on; ctx.removed says that this is meant.",
+    )

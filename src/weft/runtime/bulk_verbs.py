@@ -1,0 +1,155 @@
+"""The verbs of bulks: how each is judged beforehand, and carried out for one run. These give each run one command."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import msgspec
+
+from weft.core import commands as c
+from weft.core.ids import Millis, RunId
+from weft.core.run.env import Env
+from weft.errors import NotFound, Refused, UsageError
+from weft.ports.store import OVER_STATUSES, PENDING, RunRow
+from weft.runtime.bulk_plan import RefusedRuns
+from weft.runtime.finished_error import finished_error
+from weft.runtime.schemas import check_schema
+from weft.runtime.service import RunService
+from weft.runtime.unowned import decide_retry
+
+
+class BulkJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a bulk does, to which runs, and who wants it: the input of a run of ``weft.bulk``."""
+
+    verb: str
+    ids: Sequence[str]
+    uids: Sequence[str]
+    """The runs that had these ids at the dry run. Empty for an id that nobody had."""
+    reason: str = ""
+    by: str = ""
+    options: Mapping[str, Any] = {}
+    """What the verb takes besides the reason."""
+    expects: Mapping[str, str] = {}
+    """By id: the digest of what the dry run showed, for verbs that compare it."""
+    review: Sequence[str] = ()
+    """Who must agree before anything is done: one of them, and not the one who asks for it."""
+    refused: Sequence[RefusedRuns] = ()
+    """What the dry run says about runs that would refuse, for the review."""
+    approved_by: Sequence[str] = ()
+    """Who has agreed. Not in the input: the run learns it."""
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What a verb would do to a run now, unless it would be refused."""
+
+    acts: bool = True
+    """False if there is nothing left to do, as for a pause of a paused run."""
+    expects: str = ""
+    """The digest of what would be done, if the verb compares it later."""
+
+
+class BulkVerb(Protocol):
+    """One verb."""
+
+    name: str
+    needs_reason: bool
+    """Whether a bulk with this verb must say why."""
+    is_for_admins: bool
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        """Check the options of the whole bulk. Raises UsageError or BadValue."""
+        ...
+
+    async def judge(self, service: RunService, row: RunRow, job: BulkJob) -> Judgement:
+        """Return what would be done to this run. Changes nothing. Raises the refusal."""
+        ...
+
+    async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> None:
+        """Do it. The same key has no effect twice. Raises the refusal."""
+        ...
+
+    async def repeat(self, service: RunService, run_id: RunId, job: BulkJob, key: str) -> None:
+        """Do nothing if this is what the verb itself has done to a run that no longer exists. Raises NotFound."""
+        ...
+
+
+class CommandVerb:
+    """A verb that gives each run one command."""
+
+    needs_reason = False
+    is_for_admins = False
+
+    def __init__(
+        self, name: str, command: Callable[[BulkJob], c.Mailed], takes: Mapping[str, type] | None = None
+    ) -> None:
+        """``takes`` has the options of the verb and their types."""
+        self.name = name
+        self._command = command
+        self._takes = takes or {}
+
+    def check(self, options: Mapping[str, Any]) -> None:
+        wrong = [
+            f"{name} is none of its options" if name not in self._takes else f"{name}={value!r} is not possible"
+            for name, value in options.items()
+            if not isinstance(value, self._takes.get(name, ()))
+        ]
+        if wrong:
+            known = ", ".join(f"{name} ({of.__name__})" for name, of in self._takes.items()) or "none"
+            message = f"A bulk {self.name} cannot be as described: {'; '.join(wrong)}."
+            raise UsageError(message, hint=f"Its options: {known}.", code="bulk.bad_option")
+
+    async def judge(self, service: RunService, row: RunRow, job: BulkJob) -> Judgement:
+        return Judgement(await _acts(service, row, self._command(job)))
+
+    async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> None:
+        await service.tell(RunId(row.id), self._command(job), key=key)
+
+    async def repeat(self, service: RunService, run_id: RunId, job: BulkJob, key: str) -> None:
+        raise not_there(run_id)
+
+
+async def _acts(service: RunService, row: RunRow, command: c.Mailed) -> bool:
+    """Return whether a command would change a run as it stands. Raises the refusal."""
+    now = service.clock.now_ms()
+    if row.status == PENDING:
+        if isinstance(command, c.CancelRun):
+            return True
+        raise Refused(f"{row.id} is pending: no host has claimed it.")
+    if isinstance(command, c.RetryRun):
+        machine = await service.reader.machine(row)
+        return bool(decide_retry(machine, row, command, Env(now=max(now, machine.state.at), check=check_schema)))
+    if row.status in OVER_STATUSES:
+        raise finished_error(row, command, now)
+    machine = await service.reader.machine(row)
+    return bool(machine.decide(command, Env(now=Millis(max(now, machine.state.at)), check=check_schema)))
+
+
+def _cancel(job: BulkJob) -> c.Mailed:
+    return c.CancelRun(job.reason, bool(job.options.get("force")), job.by)
+
+
+def _pause(job: BulkJob) -> c.Mailed:
+    return c.PauseRun(job.reason, job.by)
+
+
+def _resume(job: BulkJob) -> c.Mailed:
+    return c.ResumeRun(job.reason, job.by)
+
+
+def _retry(job: BulkJob) -> c.Mailed:
+    start, approved = str(job.options.get("start", "")), [str(place) for place in job.options.get("approved", ())]
+    return c.RetryRun(start, approved, force=bool(job.options.get("force")), reason=job.reason, by=job.by)
+
+
+COMMANDS: Sequence[CommandVerb] = (
+    CommandVerb("cancel", _cancel, {"force": bool}),
+    CommandVerb("pause", _pause),
+    CommandVerb("resume", _resume),
+    CommandVerb("retry", _retry, {"start": str, "approved": list, "force": bool}),
+)
+
+
+def not_there(run_id: str) -> NotFound:
+    """Return the error for a run that is no longer the one of the dry run."""
+    return NotFound(f"{run_id} is no longer the run that it was at the dry run, or does not exist.")

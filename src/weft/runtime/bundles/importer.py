@@ -1,0 +1,182 @@
+"""Import the runs of a bundle. They are inert: readable, and nothing goes on with them.
+
+Blobs and definitions come first, then the runs, children before their parents. Each of these writes is one transaction
+that can be repeated, so an import that was interrupted is completed by the next one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+
+import msgspec
+
+from weft.core.ids import Epoch, Millis, RunUid, Seq
+from weft.errors import Corrupt, IdTaken
+from weft.ports.boundary import boundary
+from weft.ports.store import IMPORTED, Append, NewRun, Outcome, RunRow, StoredEvent
+from weft.runtime.bundles.archive import CheckedBundle, CheckedRun
+from weft.runtime.bundles.format import log_bytes
+from weft.runtime.orders import check_run_id
+from weft.runtime.programs import store_definition
+from weft.runtime.service import RunService
+
+STATUS = "weft.imported"
+"""The attribute of imported runs: the status that they had when they were exported."""
+SUFFIX = "~import"
+IDS_TRIED_MAX = 1_000
+CHUNKS_PER_WRITE = 500
+
+
+class ImportedRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of a bundle, and what became of it here."""
+
+    uid: str
+    id: str
+    original: str
+    """The id that it had where it was exported."""
+    workflow: str
+    status: str
+    """The status that it had there."""
+    created: bool
+    """False if this run was here already."""
+
+
+class Imported(msgspec.Struct, frozen=True, kw_only=True):
+    """The result of an import. The first run is the root."""
+
+    runs: list[ImportedRun]
+    definitions: int
+    blobs: int
+    redacted: int
+    """How many values were left out of the bundle."""
+
+
+class Importer:
+    """Writes the runs of a checked bundle."""
+
+    def __init__(self, service: RunService) -> None:
+        self._service = service
+
+    async def write(self, bundle: CheckedBundle) -> Imported:
+        """Import all runs of a bundle. What is here already stays as it is. Raises IdTaken, Unavailable, Full."""
+        known = {run.about.uid: await self._existing(run) for run in bundle.runs}
+        if not all(known.values()):
+            await self._write_content(bundle)
+        done = {}
+        for run in _children_first(bundle):
+            row = known[run.about.uid]
+            done[run.about.uid] = _view(run, row) if row is not None else await self._write_run(run)
+        await self._write_output(bundle)
+        return Imported(
+            runs=[done[run.about.uid] for run in reversed(_children_first(bundle))],
+            definitions=len(bundle.definitions),
+            blobs=len(bundle.blobs),
+            redacted=len(bundle.manifest.redacted),
+        )
+
+    async def _write_content(self, bundle: CheckedBundle) -> None:
+        """Write the blobs and definitions. They change nothing as long as no run names them."""
+        store = self._service.store
+        for digest, data in bundle.blobs.items():
+            boundary("import.blob")
+            if await store.blobs.put(data) != digest:
+                raise Corrupt(f"The blob {digest} was stored under another digest.")
+        for definition in bundle.definitions:
+            boundary("import.definition")
+            await store_definition(store.definitions, definition)
+
+    async def _write_output(self, bundle: CheckedBundle) -> None:
+        """Write the output of imported runs. A chunk that is there already is not written again."""
+        inert = set()
+        for uid in {chunk.uid for chunk in bundle.output}:
+            row = await self._service.store.directory.row(uid)
+            if row is not None and row.status == IMPORTED:
+                inert.add(uid)
+        chunks = [chunk for chunk in bundle.output if chunk.uid in inert]
+        for start in range(0, len(chunks), CHUNKS_PER_WRITE):
+            boundary("import.output")
+            await self._service.store.streams.write(chunks[start : start + CHUNKS_PER_WRITE])
+
+    async def _existing(self, run: CheckedRun) -> RunRow | None:
+        """Return the run if it is here already. Raises IdTaken if another run has its uid."""
+        row = await self._service.store.directory.row(RunUid(run.about.uid))
+        if row is None:
+            return None
+        there = await self._service.store.log.events(row.uid, after=Seq(0), limit=max(run.about.seq, 1))
+        if _digest(row.uid, there[: run.about.seq]) != run.about.digest:
+            raise IdTaken(
+                f"{row.id} has the uid {row.uid} of a run in the bundle, but another log.",
+                hint="The run has changed since it was exported, or values were left out of the bundle.",
+                run_id=row.id,
+            )
+        return row
+
+    async def _write_run(self, run: CheckedRun) -> ImportedRun:
+        about = run.about
+        for n in range(IDS_TRIED_MAX):
+            suffix = "" if n == 0 else SUFFIX if n == 1 else f"{SUFFIX}{n}"
+            run_id = self._service.stored_id(check_run_id(f"{about.id}{suffix}"))
+            new = NewRun(
+                uid=RunUid(about.uid),
+                id=run_id,
+                workflow=about.workflow,
+                version=about.version,
+                style=about.style,
+                created_at=Millis(about.created_at),
+                parent=RunUid(about.parent) if about.parent is not None else None,
+                attributes={**about.attributes, STATUS: about.status},
+                format=about.format,
+            )
+            append = Append(
+                uid=new.uid,
+                epoch=Epoch(0),
+                seq=Seq(0),
+                events=run.events,
+                create=new,
+                status=IMPORTED,
+                refs=run.blobs,
+            )
+            boundary("import.run")
+            if await self._service.write_run(append) is Outcome.ACCEPTED:
+                return ImportedRun(
+                    uid=about.uid,
+                    id=f"{about.id}{suffix}",
+                    original=about.id,
+                    workflow=about.workflow,
+                    status=about.status,
+                    created=True,
+                )
+            row = await self._existing(run)
+            if row is not None:  # another import of the same bundle was quicker
+                return _view(run, row)
+            await self._refuse_foreign(run)
+        raise IdTaken(f"{about.id}{SUFFIX} and {IDS_TRIED_MAX:,} more ids are taken.", run_id=about.id)
+
+    async def _refuse_foreign(self, run: CheckedRun) -> None:
+        """Refuse a run whose id is free and that was refused: another tenant has it."""
+        if await self._service.store.directory.find(self._service.stored_id(run.about.id)) is None:
+            raise IdTaken(f"A run with the uid {run.about.uid} is in the store already.", run_id=run.about.id)
+
+
+def _children_first(bundle: CheckedBundle) -> list[CheckedRun]:
+    """Return the runs in an order in which the root is last, and every run comes after its children."""
+    below: dict[str | None, list[CheckedRun]] = {}
+    for run in bundle.runs:
+        if run.about.uid != bundle.manifest.root:
+            below.setdefault(run.about.parent, []).append(run)
+    ordered = [bundle.run(bundle.manifest.root)]
+    for run in ordered:  # the list grows during the loop
+        ordered += below.get(run.about.uid, [])
+    return ordered[::-1]
+
+
+def _view(run: CheckedRun, row: RunRow) -> ImportedRun:
+    about = run.about
+    return ImportedRun(
+        uid=about.uid, id=row.id, original=about.id, workflow=about.workflow, status=about.status, created=False
+    )
+
+
+def _digest(uid: RunUid, events: Sequence[StoredEvent]) -> str:
+    return hashlib.sha256(log_bytes(uid, events)).hexdigest()

@@ -1,0 +1,62 @@
+"""The inputs of a decision that no host makes: blobs and results of scripts, loaded as the decision asks for them."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from msgspec import Raw
+
+from weft.core import values
+from weft.core.run.env import Env, MissingInputs, PastEvent
+from weft.ports.store import Blobs
+from weft.runtime.language import LANGUAGE
+from weft.runtime.schemas import check_schema
+
+T = TypeVar("T")
+
+
+class DecisionInputs:
+    """The environment of one decision on a copy of a run. Large values are kept here until they are written."""
+
+    def __init__(
+        self,
+        blobs: Blobs,
+        now: int,
+        past: Sequence[PastEvent] | None,
+        read_versions: Callable[[Sequence[str]], Awaitable[None]],
+    ) -> None:
+        self._blobs = blobs
+        self._loaded: dict[str, bytes] = {}
+        self._kept: dict[str, bytes] = {}
+        self._read_versions = read_versions
+        self.env = Env(now=now, check=check_schema, blob=self._loaded.get, keep=self._keep, log=lambda: past)
+
+    async def decided(self, decide: Callable[[Env], T]) -> T:
+        """Return what is decided. Loads whatever the decision lacks. Raises NotFound, Corrupt."""
+        while True:
+            try:
+                return decide(self.env)
+            except MissingInputs as missing:
+                await self._load(missing)
+
+    async def _load(self, missing: MissingInputs) -> None:
+        await self._read_versions(missing.versions)
+        for digest in missing.blobs:
+            self._loaded[digest] = await self._blobs.get(digest)
+        for question in missing.questions:
+            await asyncio.to_thread(LANGUAGE.answer, question)
+
+    def _keep(self, raw: bytes) -> Raw:
+        sealed = values.seal_inline(raw)
+        if sealed is not None:
+            return Raw(sealed)
+        digest = hashlib.sha256(raw).hexdigest()
+        self._kept[digest] = raw
+        return Raw(values.blob_ref(digest, len(raw)))
+
+    async def write(self) -> list[str]:
+        """Write the large values, so that events can refer to them. Returns their digests."""
+        return [await self._blobs.put(raw) for raw in self._kept.values()]

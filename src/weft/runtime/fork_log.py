@@ -1,0 +1,334 @@
+"""Decide the whole log of a fork, from the committed log of its original."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.decider import Machine
+from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq, child_uid
+from weft.core.run import fork
+from weft.core.run.env import Env
+from weft.core.run.state import Child
+from weft.core.run.withheld import WOULD_PERFORM
+from weft.core.schedule.calendar import ATTRIBUTE
+from weft.errors import Corrupt, NotFound, Refused, UsageError
+from weft.ports.store import Append, NewRun, RunRow, StoredEvent
+from weft.runtime.fork_order import ForkOrder
+from weft.runtime.fork_points import LogTrail
+from weft.runtime.programs import has_dead_letters
+from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, FORKED_FROM
+from weft.runtime.schemas import check_schema
+from weft.runtime.service import RunService
+
+_RESULTS_PER_EVENT = 200
+_RESULT_BYTES_PER_EVENT = 256 * 1024
+_START = (e.GoalPlanned,)
+"""Events that belong to the start of a run, which a fork from the beginning keeps."""
+
+
+class ForkIdentity(msgspec.Struct, frozen=True):
+    """The uid and the full id of a new fork, and who makes it."""
+
+    uid: RunUid
+    id: RunId
+    by: str = ""
+
+
+class ForkLog:
+    """The log of one fork that is being made."""
+
+    def __init__(self, service: RunService, row: RunRow, order: ForkOrder, new: ForkIdentity) -> None:
+        self._service = service
+        self._row = row
+        self._order = order
+        self._uid = new.uid
+        self._id = new.id
+        self._by = new.by
+        self._events: list[StoredEvent] = []
+        self._starts: dict[int, c.StartRun] = {}
+        self._now = service.clock.now_ms()
+
+    async def append(self) -> tuple[Append, int]:
+        """Decide the whole new run. Returns it, and the number of the last event that both share."""
+        stored = [event async for event in self._service.reader.events(self._row)]
+        reader = self._service.reader
+        trail = LogTrail(self._row.id, await reader.empty_machine(self._row, self._row.uid, stored), stored)
+        point = _point(self._order, trail, stored)
+        machine = await reader.empty_machine(self._row, self._uid, stored)
+        self._copy(machine, stored[:point])
+        self._end_past(machine, trail, point)
+        await self._edit(machine)
+        refs = await self._kept_blobs()
+        state = machine.state
+        children = self._children(machine) if not state.over else []
+        create = NewRun(
+            uid=self._uid,
+            id=self._id,
+            workflow=self._row.workflow,
+            version=machine.state.version,
+            style=self._row.style,
+            created_at=self._now,
+            attributes=self._attributes(machine),
+            wake_at=None if state.over else self._now,
+            format=self._row.format,
+        )
+        append = Append(
+            uid=self._uid,
+            epoch=Epoch(0),
+            seq=Seq(0),
+            events=self._events,
+            create=create,
+            status=state.status,
+            refs=refs,
+            children=children,
+        )
+        return append, point
+
+    # --- the common past ------------------------------------------------------------------------------------------
+
+    def _copy(self, machine: Machine, past: Sequence[StoredEvent]) -> None:
+        """Fold the past under the new uid, and collect how its children were started."""
+        for one in past[:-1]:
+            self._apply(machine, one)
+        last = past[-1]
+        rest: Sequence[e.AnyEvent] = ()
+        if len(past) > 1:
+            rest = fork.finish_decision(machine, e.decode(last.body), self._env())
+        self._apply(machine, last)
+        self._now = Millis(max(self._now, last.at))
+        self._record(machine, rest)
+        self._record(machine, fork.finish_waits(machine))
+
+    def _apply(self, machine: Machine, one: StoredEvent) -> None:
+        event = e.decode(one.body)
+        if isinstance(event, e.RunStarted):
+            event = self._started(event, one.at)
+            one = StoredEvent(one.seq, one.at, e.encode(event))
+        machine.evolve(event, at=one.at)
+        self._events.append(one)
+        if isinstance(event, e.ChildStarted):
+            for letter in machine.mail(event):
+                if isinstance(letter.command, c.StartRun):
+                    self._starts[one.seq] = letter.command
+
+    def _started(self, event: e.RunStarted, at: int) -> e.RunStarted:
+        """Return the first event of the fork. It has no parent and no schedule, and its deadline begins anew."""
+        point = e.ForkedFrom(run=self._service.stored_id(self._row.id), uid=self._row.uid, seq=0)
+        return msgspec.structs.replace(
+            event,
+            run_id=self._id,
+            parent=None,
+            root="",
+            schedule="",
+            due=self._now + event.due - at if event.due else 0,
+            attributes={name: value for name, value in event.attributes.items() if name != ATTRIBUTE},
+            forked_from=point,
+        )
+
+    def _end_past(self, machine: Machine, trail: LogTrail, point: int) -> None:
+        """Record what ends the common past: known results, ``run_forked``, and the ends of children."""
+        first = e.decode(self._events[0].body)
+        assert isinstance(first, e.RunStarted)
+        assert first.forked_from is not None
+        origin = msgspec.structs.replace(first.forked_from, seq=point)
+        body = e.encode(msgspec.structs.replace(first, forked_from=origin))
+        self._events[0] = StoredEvent(self._events[0].seq, self._events[0].at, body)
+        machine.state.forked_from = origin
+        for results in _in_parts(trail.results(point, self._order.effects)):
+            self._record(machine, (e.ResultsKnown(results=results),))
+        ends = self._known_ends(machine, trail)
+        self._refuse_children(machine, ends)
+        restarted = [
+            e.RestartedChild(number, child_uid(self._uid, number), self._child_id(child))
+            for number, child in machine.state.children.items()
+            if not child.cancelled and number not in ends
+        ]
+        order = self._order
+        self._record(
+            machine,
+            (
+                e.RunForked(
+                    effects=order.effects, children=restarted, yes=list(order.yes), by=self._by, reason=order.reason
+                ),
+            ),
+        )
+        self._record(machine, fork.children_that_ended(machine.state))
+        for end in ends.values():
+            self._record(machine, machine.decide(_report(end), self._env()))
+
+    def _known_ends(self, machine: Machine, trail: LogTrail) -> dict[int, e.ChildEnded]:
+        """Return the ends that the open children had in the original, if the fork uses results of it."""
+        if self._order.effects == "perform" or machine.state.over:
+            return {}
+        open_children = machine.state.children
+        return {
+            n: trail.child_ends[n] for n in open_children if n in trail.child_ends and not open_children[n].cancelled
+        }
+
+    def _refuse_children(self, machine: Machine, ends: dict[int, e.ChildEnded]) -> None:
+        """Refuse a fork without effects at a point at which a child is open that has no end yet. Raises Refused."""
+        started = [
+            child.run_id
+            for number, child in machine.state.children.items()
+            if not child.cancelled and number not in ends and not machine.state.over
+        ]
+        if self._order.effects == "none" and started:
+            raise Refused(
+                f"At this point {', '.join(started)} is open, and a fork without effects cannot begin it anew.",
+                hint="Choose another point.",
+                code=WOULD_PERFORM,
+            )
+
+    def _child_id(self, child: Child) -> str:
+        """Return the id for a child that begins again: like that of the original's child, but below the fork."""
+        own = f"{self._service.stored_id(self._row.id)}."
+        if child.run_id.startswith(own):
+            return f"{self._id}.{child.run_id.removeprefix(own)}"
+        return f"{child.run_id}~{self._uid[-6:]}"
+
+    def _children(self, machine: Machine) -> list[NewRun]:
+        found = []
+        for number, child in machine.state.children.items():
+            start = msgspec.structs.replace(self._starts[number], run_id=child.run_id)
+            found.append(
+                NewRun(
+                    uid=RunUid(child.uid),
+                    id=RunId(child.run_id),
+                    workflow=start.workflow,
+                    version=start.version,
+                    style=start.style,
+                    created_at=self._now,
+                    parent=self._uid if start.parent is not None else None,
+                    start=c.encode(start),
+                    attributes=start.attributes,
+                )
+            )
+        return found
+
+    # --- edits ----------------------------------------------------------------------------------------------------
+
+    async def _edit(self, machine: Machine) -> None:
+        """Record the edits, if there are any. Raises Refused, BadValue."""
+        order = self._order
+        if not any((order.input, order.set, order.state, order.given, order.to)):
+            return
+        command = c.EditRun(
+            input=await self._edited_input(machine) if order.input or order.given else e.ABSENT,
+            results=await self._kept(order.set, "a result has"),
+            state=await self._kept(order.state, "the state has"),
+            given=await self._kept(order.given, "a fact has"),
+            version=order.to,
+            ahead=order.before,
+            by=self._by,
+        )
+        if machine.state.over:
+            raise Refused(
+                f"{self._row.id} is {machine.state.status} at this point, so there is nothing to edit.",
+                hint="Choose an earlier point: --before, --after, --failure or --at.",
+                code="fork.bad_edit",
+            )
+        self._record(machine, machine.decide(command, self._env()))
+
+    async def _edited_input(self, machine: Machine) -> Raw:
+        order = self._order
+        there = values.decode(await self._service.values.load(bytes(machine.state.input)))
+        if not isinstance(there, dict | None):
+            raise UsageError(f"The input of {self._row.id} has no names, so it cannot be changed by name.")
+        changed = {**(there or {}), **order.input, **order.given}
+        return Raw(await self._service.values.keep(values.encode(changed, what="the input has")))
+
+    async def _kept(self, given: Mapping[str, Any], what: str) -> dict[str, Raw]:
+        keep = self._service.values.keep
+        return {name: Raw(await keep(values.encode(value, what=what))) for name, value in given.items()}
+
+    # --- what is written --------------------------------------------------------------------------------------------
+
+    def _record(self, machine: Machine, events: Sequence[e.AnyEvent]) -> None:
+        for event in events:
+            machine.evolve(event, at=self._now)
+            self._events.append(StoredEvent(Seq(machine.state.seq), self._now, e.encode(event)))
+
+    def _env(self) -> Env:
+        return Env(now=self._now, check=check_schema)
+
+    async def _kept_blobs(self) -> list[str]:
+        """Return the blobs that the fork refers to, and those inside them. Raises Refused if some are gone.
+
+        They are touched, so that none is deleted meanwhile.
+        """
+        waiting = list(dict.fromkeys(digest for one in self._events for digest in values.blobs_in(one.body)))
+        found = dict.fromkeys(waiting)
+        blobs = self._service.store.blobs
+        missing = []
+        while waiting:
+            digest = waiting.pop()
+            try:
+                data = await blobs.get(digest)
+                await blobs.put(data)
+            except (NotFound, Corrupt):
+                missing.append(digest)
+                continue
+            inner = [one for one in values.blobs_in(data) if one not in found]
+            found.update(dict.fromkeys(inner))
+            waiting += inner
+        if missing:
+            raise Refused(
+                f"{self._row.id} cannot be forked: {len(missing)} of the values in its log are gone: "
+                f"{', '.join(digest[:12] for digest in missing[:5])}.",
+                hint="Fork from an earlier point.",
+                code="fork.values_gone",
+            )
+        return list(found)
+
+    def _attributes(self, machine: Machine) -> dict[str, Any]:
+        state = machine.state
+        marks: dict[str, Any] = {FORKED_FROM: self._row.uid}
+        if state.asks:
+            marks[ASKING] = True
+        if has_dead_letters(machine):
+            marks[DEAD_LETTERS] = True
+        return {**state.attributes, **marks}
+
+
+def _point(order: ForkOrder, trail: LogTrail, stored: Sequence[StoredEvent]) -> int:
+    """Return the number of the last event that the fork shares. Raises NotFound, Refused."""
+    if order.before:
+        point = trail.before(order.before, order.visit)
+    elif order.after:
+        point = trail.after(order.after, order.visit)
+    elif order.failure:
+        point = trail.before_failure()
+    else:
+        point = 1 if order.at is None else order.at
+    if not 1 <= point <= len(stored):
+        raise Refused(
+            f"{trail.run_id} has the events 1 to {len(stored)}, so it cannot be forked at {point}.",
+            code="fork.no_point",
+        )
+    while point < len(stored) and isinstance(e.decode(stored[point].body), _START):
+        point += 1
+    return point
+
+
+def _in_parts(results: Sequence[e.KnownResult]) -> list[list[e.KnownResult]]:
+    """Split results so that no event is too large."""
+    parts: list[list[e.KnownResult]] = []
+    size = 0
+    for result in results:
+        if not parts or len(parts[-1]) >= _RESULTS_PER_EVENT or size > _RESULT_BYTES_PER_EVENT:
+            parts.append([])
+            size = 0
+        parts[-1].append(result)
+        size += len(bytes(result.output))
+    return parts
+
+
+def _report(end: e.ChildEnded) -> c.ReportChildEnded:
+    return c.ReportChildEnded(child=end.child, status=end.status, output=end.output, failure=end.failure)

@@ -1,0 +1,109 @@
+"""Prepare the patch of a graph run: make the new document, compile it, and name its version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from weft.core import values
+from weft.core.findings import Finding
+from weft.core.graph.patch.form import GraphPatch, decode_patch
+from weft.core.run.state import State
+from weft.errors import BadPatch, LimitExceeded, NotFound
+from weft.ports.definitions import Definition
+from weft.ports.store import RunRow
+from weft.runtime.patch_parts import PatchParts, PreparedPatch
+from weft.runtime.programs import StoredGraph, graph_definition, read_graph
+from weft.runtime.version_refs import VersionRef
+
+OPERATIONS_MAX = 500
+DOCUMENT_BYTES_MAX = 1024 * 1024
+
+
+async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> PreparedPatch:
+    """Make the version that a patch leads to. Raises BadPatch, BadGraph, NotFound, LimitExceeded. Writes nothing."""
+    form = read_graph_patch(patch)
+    if form.to:
+        return PreparedPatch(
+            base=form.base or row.version, version=await _tagged(parts, row, form.to), reason=form.reason
+        )
+    base = await _definition(parts, row, row.version)
+    source = new_source(form, read_graph(base).source)
+    if len(values.encode_trusted(source)) > DOCUMENT_BYTES_MAX:
+        raise LimitExceeded("The new document is larger than 1 MiB.", code="limit.patches")
+    definition = _compiled(parts, row, source, [] if form.ops is UNSET else form.ops)
+    return PreparedPatch(
+        base=form.base or row.version, version=definition.version, reason=form.reason, definition=definition
+    )
+
+
+async def prepare_graph_undo(parts: PatchParts, row: RunRow, state: State, rev: int) -> PreparedPatch:
+    """Return the version before a patch."""
+    version = state.revisions[rev - 1].base
+    await _definition(parts, row, version)
+    return PreparedPatch(base=row.version, version=version)
+
+
+def read_graph_patch(patch: bytes) -> GraphPatch:
+    """Read a patch and check its form. Raises BadPatch with everything that is wrong, LimitExceeded."""
+    try:
+        form = decode_patch(patch)
+    except msgspec.ValidationError as error:
+        raise bad_patch([Finding("patch.invalid", f"{str(error)[0].lower()}{str(error)[1:]}.")]) from None
+    findings = []
+    if len(form.ways) != 1:
+        given = " and ".join(form.ways) or "none of them"
+        findings.append(Finding("patch.invalid", f"give exactly one of ops, document and to; it has {given}."))
+    if form.has_instructions and not form.reason.strip():
+        findings.append(Finding("patch.invalid", "a patch with instructions needs a reason.", "reason"))
+    if findings:
+        raise bad_patch(findings)
+    if form.ops is not UNSET and len(form.ops) > OPERATIONS_MAX:
+        raise LimitExceeded(f"A patch has at most {OPERATIONS_MAX} operations.", code="limit.patches")
+    return form
+
+
+def bad_patch(findings: list[Finding]) -> BadPatch:
+    """Return the error for a patch that is not valid in itself."""
+    first, more = findings[0].message, len(findings) - 1
+    rest = f" ({more} more)" if more else ""
+    return BadPatch(f"The patch is not valid: {first.rstrip('.')}{rest}.", findings=findings)
+
+
+def new_source(form: GraphPatch, source: dict[str, Any]) -> dict[str, Any]:
+    """Return the document that a patch makes from another one. Raises BadPatch."""
+    from weft.documents.json_patch import apply_operations  # noqa: PLC0415 - only needed where documents are changed
+    from weft.graphs.fold import GRAPH_DOCUMENT  # noqa: PLC0415
+
+    if form.document is not UNSET:
+        return form.document
+    changed = apply_operations(source, form.ops if form.ops is not UNSET else [], GRAPH_DOCUMENT.ids)
+    if not isinstance(changed, dict):
+        raise bad_patch([Finding("patch.invalid", "the operations leave no document.", "ops")])
+    return changed
+
+
+def _compiled(parts: PatchParts, row: RunRow, source: dict[str, Any], ops: list[Any]) -> Definition:
+    from weft.graphs.load import load_graph  # noqa: PLC0415 - slow to import
+
+    loaded = load_graph(source, parts.document_context())
+    if loaded.graph.name != row.workflow:
+        text = f"the name of a workflow cannot change: {row.workflow} would become {loaded.graph.name}."
+        raise bad_patch([Finding("patch.invalid", text, "name")])
+    stored = StoredGraph(loaded.source, loaded.graph, base=row.version, ops=ops)
+    return graph_definition(stored, now=parts.clock.now_ms(), origin="run")
+
+
+async def _definition(parts: PatchParts, row: RunRow, version: str) -> Definition:
+    found = await parts.definitions.get(row.workflow, version)
+    if found is None:
+        raise NotFound(f"{row.workflow} has no version {version}.")
+    return found
+
+
+async def _tagged(parts: PatchParts, row: RunRow, name: str) -> str:
+    if await parts.definitions.get(row.workflow, name) is not None:
+        return name
+    return await parts.tags.version(VersionRef(row.workflow, tag=name))

@@ -1,0 +1,276 @@
+"""Patch runs: let them follow another definition from where they stand, undo that, and list what was done.
+
+A patch is judged twice by the same function: on a read-only copy of the run, which gives the plan, and by the run
+itself, which applies it only if the plan is still the same. So the plan that a caller gets is what happens.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core import values
+from weft.core.ids import RunId, Seq
+from weft.core.run.patch_plan import PatchPlan
+from weft.core.run.patches import judge_patch, moved_on, patch_refused
+from weft.core.run.revisions import to_redo, to_undo
+from weft.core.run.state import State
+from weft.core.run.statuses import unknown_command
+from weft.errors import KeyReused, PatchRefused, Refused, StaleBase
+from weft.ports.definitions import Definitions
+from weft.ports.store import RunRow
+from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.decision_inputs import DecisionInputs
+from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo
+from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
+from weft.runtime.patch_parts import PatchParts, PreparedPatch
+from weft.runtime.programs import store_definition
+from weft.runtime.service import RunService
+from weft.runtime.tags import WorkflowTags
+
+if TYPE_CHECKING:
+    from weft.graphs.load import DocumentContext
+
+TRIES_MAX = 20
+"""How often a patch is judged again because the run has moved on meanwhile."""
+PATIENCE_SECONDS = 10.0
+POLL_SECONDS = 0.02
+WAITS = "No process hosts the run now; the next host will apply the patch."
+EMPTY = Raw(b"{}")
+
+
+class PatchOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """Who patches a run, and how."""
+
+    by: str = ""
+    reason: str = ""
+    expect: str = ""
+    """The digest of the only plan that may be applied."""
+    dry_run: bool = False
+    key: str | None = None
+    approved_by: list[str] = []
+
+
+NO_OPTIONS = PatchOptions()
+
+
+class RunVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A version that a run has followed. Rev 0 is the one it began with."""
+
+    rev: int
+    version: str
+    at: datetime
+    seq: int = 0
+    by: str = ""
+    reason: str = ""
+    approved_by: list[str] = []
+    undoes: int = 0
+    digest: str = ""
+    patch: Any = None
+
+
+Prepare = Callable[[PatchParts, RunRow, bytes], Awaitable[PreparedPatch]]
+PrepareUndo = Callable[[PatchParts, RunRow, State, int], Awaitable[PreparedPatch]]
+PREPARE: Mapping[str, tuple[Prepare, PrepareUndo]] = {
+    "graph": (prepare_graph_patch, prepare_graph_undo),
+    "goal": (prepare_goal_patch, prepare_goal_undo),
+}
+"""By style: how a patch and the undo of a patch are prepared."""
+
+
+class PatchService:
+    """The patches of the runs of a store, as one caller may see and make them."""
+
+    def __init__(self, service: RunService) -> None:
+        self._service = service
+        self.clock = service.clock
+
+    @property
+    def definitions(self) -> Definitions:
+        return self._service.store.definitions
+
+    @property
+    def catalogue(self) -> HostCatalogue | None:
+        """The steps and programs of the host in this process, if there is one."""
+        local = self._service.local
+        return local.catalogue if local is not None else None
+
+    @property
+    def tags(self) -> WorkflowTags:
+        return self._service.tags
+
+    def document_context(self) -> DocumentContext:
+        """Return what documents may use here."""
+        from weft.graphs.load import DocumentContext  # noqa: PLC0415 - slow to import
+
+        local = self._service.local
+        return local.catalogue.document_context() if local is not None else DocumentContext()
+
+    async def patch(self, run_id: str, patch: Mapping[str, Any], options: PatchOptions = NO_OPTIONS) -> PatchPlan:
+        """Patch a run. With ``dry_run``, only return the plan, with all refusals.
+
+        Raises:
+            PatchRefused: the patch does not fit the run as it stands; ``plan`` has all reasons.
+            StaleBase: it was written against another version.
+            BadPatch, BadGraph: the patch or the new document is not valid.
+        """
+        given = {**patch, "reason": options.reason} if options.reason else dict(patch)
+        raw = Raw(values.encode(given, what="the patch has"))
+
+        async def command(row: RunRow) -> tuple[c.PatchRun, PreparedPatch]:
+            prepared = await self._prepare_of(row)[0](self, row, bytes(raw))
+            return _command(raw, prepared, options), prepared
+
+        return await self._carry_out(run_id, command, options)
+
+    async def undo(self, run_id: str, options: PatchOptions = NO_OPTIONS, *, redo: bool = False) -> PatchPlan:
+        """Undo the last patch of a run, or with ``redo`` the last undo. Judged like every patch."""
+
+        async def command(row: RunRow) -> tuple[c.PatchRun, PreparedPatch]:
+            state = await self._service.reader.state(row)
+            rev = to_redo(state) if redo else to_undo(state)
+            prepared = await self._prepare_of(row)[1](self, row, state, rev)
+            return _command(EMPTY, prepared, options, undoes=rev), prepared
+
+        return await self._carry_out(run_id, command, options)
+
+    async def versions(self, run_id: str) -> list[RunVersion]:
+        """Return the versions that a run has followed, oldest first."""
+        row = await self._service.row(RunId(run_id))
+        found: list[RunVersion] = []
+        async for stored in self._service.reader.events(row):
+            event = e.decode(stored.body)
+            at = datetime.fromtimestamp(stored.at / 1000, UTC)
+            if isinstance(event, e.RunStarted):
+                found.append(RunVersion(rev=0, version=event.version, at=at, seq=stored.seq))
+            elif isinstance(event, e.RunPatched):
+                found.append(_run_version(event, at, stored.seq))
+        return found
+
+    def _prepare_of(self, row: RunRow) -> tuple[Prepare, PrepareUndo]:
+        found = PREPARE.get(row.style)
+        if found is None:
+            raise unknown_command(row.id, row.style or "pending", c.PatchRun(patch=EMPTY))
+        return found
+
+    async def _carry_out(
+        self,
+        run_id: str,
+        make: Callable[[RunRow], Awaitable[tuple[c.PatchRun, PreparedPatch]]],
+        options: PatchOptions,
+    ) -> PatchPlan:
+        key = options.key or f"patch-{self._service.ids.new()}"
+        known = await self._applied_before(run_id, key) if options.key is not None else None
+        if known is not None:
+            return known
+        for _ in range(TRIES_MAX):
+            row = await self._service.row(RunId(run_id))
+            command, prepared = await make(row)
+            plan = await self._judge(row, command, prepared)
+            if options.dry_run:
+                return plan
+            if plan.refusals:
+                raise patch_refused(plan)
+            if options.expect and options.expect != plan.digest:
+                raise moved_on(plan)
+            try:
+                return await self._apply(row, msgspec.structs.replace(command, expect=plan.digest), plan, prepared, key)
+            except PatchRefused as error:
+                stale = isinstance(error, StaleBase) and not _names_base(command)
+                if options.expect or (error.code != "patch.moved_on" and not stale):
+                    raise
+        raise Refused(f"{run_id} kept moving on while it was patched.", hint="Pause it first.", code="patch.moved_on")
+
+    async def _applied_before(self, run_id: str, key: str) -> PatchPlan | None:
+        """Return the patch that was applied under this key. Its consequences are in the log."""
+        row = await self._service.row(RunId(run_id))
+        known = await self._service.store.directory.key(row.uid, key)
+        if known is None or not known.seq:
+            return None
+        stored = await self._service.store.log.events(row.uid, after=Seq(known.seq - 1), limit=1)
+        event = e.decode(stored[0].body)
+        if not isinstance(event, e.RunPatched):
+            raise KeyReused(f'The key "{key}" was used for another command to {row.id}.')
+        return PatchPlan(
+            run=row.id,
+            base=event.base,
+            version=event.version,
+            rev=event.rev,
+            undoes=event.undoes,
+            digest=event.digest,
+            applied=True,
+        )
+
+    async def _judge(self, row: RunRow, command: c.PatchRun, prepared: PreparedPatch) -> PatchPlan:
+        """Work out the plan on a read-only copy of the run."""
+        reader = self._service.reader
+        machine: Any = await reader.machine(row)
+        past = await reader.past(row)
+        if prepared.definition is not None:
+            reader.learn(prepared.definition)
+        now = max(self.clock.now_ms(), machine.state.at)
+        inputs = DecisionInputs(self._service.store.blobs, now, past, partial(reader.read_versions, row))
+        return (await inputs.decided(lambda env: judge_patch(machine, command, env))).plan
+
+    async def _apply(
+        self, row: RunRow, command: c.PatchRun, plan: PatchPlan, prepared: PreparedPatch, key: str
+    ) -> PatchPlan:
+        """Give the patch to the run, wherever it is, and wait until it is decided."""
+        service = self._service
+        if prepared.definition is not None:
+            await store_definition(self.definitions, prepared.definition)
+            if service.local is not None:
+                service.local.catalogue.learn(prepared.definition)
+        await service.tell(row.id, command, key=key)
+        deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+        while True:
+            known = await service.store.directory.key(row.uid, key)
+            if known is None:
+                raise moved_on(plan)
+            if known.seq:
+                return msgspec.structs.replace(plan, applied=True)
+            if asyncio.get_running_loop().time() > deadline:
+                return msgspec.structs.replace(plan, notes=[*plan.notes, WAITS])
+            await asyncio.sleep(POLL_SECONDS)
+
+
+def _command(patch: Raw, prepared: PreparedPatch, options: PatchOptions, *, undoes: int = 0) -> c.PatchRun:
+    return c.PatchRun(
+        patch=patch,
+        base=prepared.base,
+        version=prepared.version,
+        prepared=prepared.prepared,
+        undoes=undoes,
+        expect=options.expect,
+        by=options.by,
+        reason=options.reason or prepared.reason,
+        approved_by=options.approved_by,
+    )
+
+
+def _names_base(command: c.PatchRun) -> bool:
+    patch = msgspec.json.decode(command.patch)
+    return bool(patch.get("base"))
+
+
+def _run_version(event: e.RunPatched, at: datetime, seq: int) -> RunVersion:
+    return RunVersion(
+        rev=event.rev,
+        version=event.version,
+        at=at,
+        seq=seq,
+        by=event.by,
+        reason=event.reason,
+        approved_by=event.approved_by,
+        undoes=event.undoes,
+        digest=event.digest,
+        patch=msgspec.json.decode(event.patch) if event.patch else None,
+    )

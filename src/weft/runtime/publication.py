@@ -1,0 +1,143 @@
+"""Publish versions of graphs: make one by a patch or from a document, and let a tag name it.
+
+No run is touched: new runs that name the tag get the version. The tag moves only if it still names the version that the
+patch was written against.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import UNSET
+
+from weft.core import values
+from weft.core.findings import Finding
+from weft.core.graph.patch.form import GraphPatch
+from weft.errors import BadPatch, LimitExceeded, NotFound, StaleBase
+from weft.ports.definitions import Definition
+from weft.runtime.graph_patches import DOCUMENT_BYTES_MAX, bad_patch, new_source, read_graph_patch
+from weft.runtime.orders import stored_workflow
+from weft.runtime.patches import PatchService
+from weft.runtime.programs import StoredGraph, graph_definition, is_graph, read_graph, store_definition
+from weft.runtime.service import RunService
+from weft.runtime.version_refs import VersionRef
+
+
+class PublishedVersion(msgspec.Struct, frozen=True, kw_only=True):
+    """The version that a tag names now."""
+
+    workflow: str
+    tag: str
+    version: str
+    base: str
+    """The version that the tag, or else the workflow, had before."""
+    moved: bool
+    """False if the tag named this version already."""
+
+
+class WorkflowPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A patch of a workflow: operations, a whole document, or a version.
+
+    ``text`` is a document as its author wrote it, which is stored as it is.
+    """
+
+    patch: Mapping[str, Any] = {}
+    text: str = ""
+    file: str = ""
+    """The name of the file that has the text, for findings."""
+    by: str = ""
+    reason: str = ""
+
+
+class PublicationService:
+    """Publishes versions of graphs, as one caller may."""
+
+    def __init__(self, service: RunService) -> None:
+        self._service = service
+        self._definitions = service.store.definitions
+
+    async def publish(self, name: str, tag: str, patch: WorkflowPatch) -> PublishedVersion:
+        """Make a version and let the tag name it, if it still names the base of the patch.
+
+        Raises:
+            StaleBase: the tag names another version than the one the patch was written against.
+            BadPatch, BadGraph: the patch or the new document is not valid.
+            NotFound, LimitExceeded: there is no such workflow; the document is too large.
+        """
+        tags = self._service.tags
+        known, current = await tags.standing(name, tag)
+        base = current or await self._newest(name)
+        form = _form(patch)
+        if form.base and form.base != base:
+            raise self._stale(name, tag, form.base, base)
+        definition = await self._made(name, base, form, patch)
+        await store_definition(self._definitions, definition)
+        moved = await tags.move_from(known, definition.version, by=patch.by, reason=patch.reason or form.reason)
+        if moved is None:
+            _, now = await tags.standing(name, tag)
+            raise self._stale(name, tag, base, now)
+        return PublishedVersion(
+            workflow=name, tag=tag, version=definition.version, base=base, moved=moved.revision != known.revision
+        )
+
+    async def _made(self, name: str, base: str, form: GraphPatch, patch: WorkflowPatch) -> Definition:
+        """Return the version that a patch leads to. Writes nothing."""
+        if form.to:
+            return await self._stored(name, await self._version_named(name, form.to))
+        from weft.graphs.load import load_graph, parse_graph  # noqa: PLC0415 - slow to import
+
+        context = PatchService(self._service).document_context()
+        if patch.text:
+            loaded = parse_graph(patch.text, patch.file, context)
+        else:
+            loaded = load_graph(new_source(form, read_graph(await self._stored(name, base)).source), context)
+        if len(values.encode_trusted(loaded.source)) > DOCUMENT_BYTES_MAX:
+            raise LimitExceeded("The new document is larger than 1 MiB.", code="limit.patches")
+        if loaded.graph.name != name:
+            text = f"the name of a workflow cannot change: {name} would become {loaded.graph.name}."
+            raise bad_patch([Finding("patch.invalid", text, "name")])
+        ops = [] if form.ops is UNSET else form.ops
+        stored = StoredGraph(loaded.source, loaded.graph, loaded.text, base, ops)
+        return graph_definition(stored, now=self._service.clock.now_ms(), origin="patch")
+
+    async def _newest(self, name: str) -> str:
+        versions = await self._definitions.versions(name)
+        hosted = [one.version for one in versions if is_graph(one) and one.origin == "hosted"]
+        if not hosted:
+            raise NotFound(
+                f"There is no graph {name[:60]!r} in the store.", hint="A graph is stored when a process hosts it."
+            )
+        return hosted[-1]
+
+    async def _stored(self, name: str, version: str) -> Definition:
+        found = await stored_workflow(self._definitions, name, version)
+        if found is None or not is_graph(found):
+            raise NotFound(f"{name[:60]} has no version {version[:60]!r} with a document.")
+        return found
+
+    async def _version_named(self, name: str, named: str) -> str:
+        if await stored_workflow(self._definitions, name, named) is not None:
+            return named
+        return await self._service.tags.version(VersionRef(name, tag=named))
+
+    def _stale(self, name: str, tag: str, base: str, now: str) -> StaleBase:
+        return StaleBase(
+            f"The patch was written against version {base[:16]}, but {name}:{tag} names {now[:16] or 'none'}.",
+            hint=f"To see what has moved it: weft workflows tag {name} {tag}",
+            base=base,
+            version=now,
+        )
+
+
+def _form(patch: WorkflowPatch) -> GraphPatch:
+    """Read a patch. Raises BadPatch for instructions, which are for runs."""
+    given = {**patch.patch, "document": {}} if patch.text else dict(patch.patch)
+    form = read_graph_patch(values.encode(given, what="the patch has"))
+    if form.has_instructions or form.rename:
+        raise BadPatch(
+            "The patch of a workflow has no instructions: there are no tokens to move.",
+            hint="Leave out rename, move, drop, start, restart, again and set; they are for weft patch RUN.",
+        )
+    return form

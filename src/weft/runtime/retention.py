@@ -1,0 +1,243 @@
+"""Delete what is old: runs, their output, and blobs that nothing refers to any more.
+
+One pass goes through the roots that are over, oldest first. Each is judged again in the transaction that dooms its
+tree, so that a pass never deletes what has changed since it was found. Passes on several hosts do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+
+import msgspec
+
+from weft.core.ids import Millis, RunId, RunUid, tenant_prefix
+from weft.ports.boundary import boundary
+from weft.ports.clock import Clock
+from weft.ports.retention import AuditEntry, DoomOutcome, DoomResult, DoomRule, EndedQuery, EndedRun, StoreSize
+from weft.ports.store import OVER_STATUSES, RunQuery, RunRow, Store
+from weft.runtime.retention_policy import STATUSES, RetentionPolicy
+from weft.runtime.run.append_extras import DEAD_LETTERS, FORKED_FROM
+
+PAGE = 100
+TREES_PER_WRITE = 25
+ROWS_PER_WRITE = 500
+BLOBS_PER_WRITE = 100
+BLOB_UNTOUCHED_MS = 24 * 3600 * 1000
+"""A blob that nothing refers to is deleted when it was not stored again for this long."""
+DAY_MS = 24 * 3600 * 1000
+
+Pause = Callable[[], Awaitable[object]]
+"""Called before every write. It may wait, to leave the store to others."""
+
+
+class GcReport(msgspec.Struct, kw_only=True):
+    """What a pass deleted, or would delete."""
+
+    dry_run: bool
+    trees: int = 0
+    runs: int = 0
+    events: int = 0
+    dead_letters: int = 0
+    """How many of these runs had open dead letters. Their roots had failed or were cancelled."""
+    chunks: int = 0
+    """Stored output of runs that are kept."""
+    blobs: int = 0
+    kept: dict[str, int] = {}
+    """Trees that are old enough and stay, by reason."""
+
+
+class GcOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pass is for."""
+
+    policy: RetentionPolicy
+    where: RunQuery | None = None
+    """Only roots that this search finds. Then output and blobs are left alone."""
+    dry_run: bool = False
+    by: str = ""
+    reason: str = ""
+
+
+async def _no_pause() -> None:
+    await asyncio.sleep(0)
+
+
+class Collector:
+    """Deletes what a policy no longer keeps."""
+
+    def __init__(self, store: Store, clock: Clock, *, pause: Pause = _no_pause) -> None:
+        self._store = store
+        self._clock = clock
+        self._pause = pause
+        self._newest: dict[tuple[str, str], tuple[int, str] | None] = {}
+        """The oldest run that ``keep_last`` keeps, by workflow and tenant, as this pass found it."""
+
+    async def collect(self, order: GcOrder) -> GcReport:
+        """Go through everything once. Returns what was deleted."""
+        report = GcReport(dry_run=order.dry_run)
+        if not order.dry_run:
+            await self.clear()  # what a process that died has left
+        self._newest.clear()
+        async for page in self._pages(order):
+            before = msgspec.structs.replace(report)
+            await self._doom(order, page, report)
+            if not order.dry_run and report.trees > before.trees:
+                await self._record(order, before, report)
+                await self.clear()
+        if order.where is None:
+            await self._collect_rest(order, report)
+        return report
+
+    async def clear(self) -> None:
+        """Delete everything that belongs to doomed runs."""
+        while True:
+            await self._pause()
+            gone = await self._store.retention.clear(limit=ROWS_PER_WRITE)
+            boundary("retention.cleared")
+            if not gone.rows and not gone.runs:
+                return
+
+    async def _doom(self, order: GcOrder, page: Sequence[tuple[str, EndedRun]], report: GcReport) -> None:
+        """Doom what is old enough of a page, several trees in one write."""
+        old: dict[int, list[EndedRun]] = {}
+        for status, run in page:
+            age = order.policy.age(status, run.workflow, run.id)
+            if age is None or run.ended_at > self._clock.now_ms() - age:
+                continue
+            if await self._is_among_last(order.policy, run):
+                _count(report, "keep_last")
+            else:
+                old.setdefault(age, []).append(run)
+        for age, runs in old.items():
+            rule = DoomRule(
+                ended_before=Millis(self._clock.now_ms() - age),
+                unsettled=DEAD_LETTERS,
+                settled=True,
+                named_by=FORKED_FROM,
+                dry_run=order.dry_run,
+            )
+            for first in range(0, len(runs), TREES_PER_WRITE):
+                await self._pause()
+                uids = [run.uid for run in runs[first : first + TREES_PER_WRITE]]
+                for result in await self._store.retention.doom_each(uids, rule):
+                    _add(report, result)
+                boundary("retention.doomed")
+
+    async def _is_among_last(self, policy: RetentionPolicy, run: EndedRun) -> bool:
+        """Return whether the run is one of the newest of its workflow and tenant that are kept in any case."""
+        count = policy.keep_last(run.workflow, run.id)
+        if not count:
+            return False
+        prefix = tenant_prefix(run.id)
+        key = (run.workflow, prefix)
+        if key not in self._newest:
+            query = RunQuery(workflow=run.workflow, id_prefix=prefix or None, limit=count)
+            rows = (await self._store.directory.search(query)).rows
+            self._newest[key] = (rows[-1].created_at, rows[-1].uid) if rows else None
+        oldest_kept = self._newest[key]
+        return oldest_kept is not None and (run.created_at, run.uid) >= oldest_kept
+
+    async def _pages(self, order: GcOrder) -> AsyncIterator[list[tuple[str, EndedRun]]]:
+        if order.where is not None:
+            async for found in self._searched(order.where):
+                yield found
+            return
+        for status in STATUSES:
+            age = order.policy.shortest(status)
+            if age is None:
+                continue
+            after: str | None = None
+            while True:
+                query = EndedQuery(
+                    status=status,
+                    ended_before=Millis(self._clock.now_ms() - age),
+                    without=order.policy.kept_workflows(status),
+                    limit=PAGE,
+                    after=after,
+                )
+                page = await self._store.retention.ended(query)
+                yield [(status, run) for run in page.runs]
+                after = page.cursor
+                if after is None:
+                    break
+
+    async def _searched(self, query: RunQuery) -> AsyncIterator[list[tuple[str, EndedRun]]]:
+        """Yield the roots that are over, of all that a search finds."""
+        after: str | None = None
+        while True:
+            page = await self._store.directory.search(msgspec.structs.replace(query, limit=PAGE, after=after))
+            yield [
+                (row.status, _ended_run(row))
+                for row in page.rows
+                if row.parent is None and row.status in OVER_STATUSES and row.ended_at is not None
+            ]
+            after = page.cursor
+            if after is None:
+                return
+
+    async def _record(self, order: GcOrder, before: GcReport, report: GcReport) -> None:
+        """Record in the audit table what a page of the pass has doomed."""
+        counts = ("trees", "runs", "events", "dead_letters")
+        entry = AuditEntry(
+            at=self._clock.now_ms(),
+            verb="gc",
+            run=RunId(""),
+            uid=RunUid(""),
+            workflow="",
+            by=order.by,
+            reason=order.reason,
+            details={name: getattr(report, name) - getattr(before, name) for name in counts},
+        )
+        await self._store.holds.record(entry)
+
+    async def _collect_rest(self, order: GcOrder, report: GcReport) -> None:
+        """Delete old output, and blobs that nothing refers to. A blob goes before those to which it refers."""
+        if order.dry_run:
+            return
+        age = order.policy.default.ages.get("streams")
+        while age is not None:
+            await self._pause()
+            before = Millis(self._clock.now_ms() - age)
+            gone = await self._store.retention.clear_streams(ended_before=before, limit=ROWS_PER_WRITE)
+            report.chunks += gone
+            if not gone:
+                break
+        while True:
+            await self._pause()
+            gone = await self._store.blobs.sweep(
+                now=self._clock.now_ms(), untouched_ms=BLOB_UNTOUCHED_MS, limit=BLOBS_PER_WRITE
+            )
+            boundary("retention.swept")
+            report.blobs += gone
+            if not gone:
+                return
+
+
+def growth_sentence(size: StoreSize) -> str:
+    """Say how fast a store grows from which nothing is deleted. ``size`` counts the runs of the last day."""
+    grows = f"{size.recent:,} of {size.runs:,} runs are of the last day"
+    if size.size_bytes is not None and size.runs:
+        per_day = size.size_bytes * size.recent / size.runs / 2**20
+        grows = f"{grows}, about {per_day:,.1f} MiB of {size.size_bytes / 2**20:,.1f} MiB"
+    return f"{grows}. Nothing is deleted: [tool.weft.retention] is not set."
+
+
+def _add(report: GcReport, result: DoomResult) -> None:
+    """Add the judgement on a tree to the report."""
+    if result.outcome is DoomOutcome.DOOMED:
+        report.trees += 1
+        report.runs += result.runs
+        report.events += result.events
+        report.dead_letters += result.unsettled
+    elif result.outcome is not DoomOutcome.UNKNOWN_RUN:
+        _count(report, str(result.outcome))
+
+
+def _count(report: GcReport, reason: str) -> None:
+    report.kept = dict(Counter(report.kept) + Counter({reason: 1}))
+
+
+def _ended_run(row: RunRow) -> EndedRun:
+    assert row.ended_at is not None
+    return EndedRun(uid=row.uid, id=row.id, workflow=row.workflow, created_at=row.created_at, ended_at=row.ended_at)

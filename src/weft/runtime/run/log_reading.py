@@ -1,0 +1,106 @@
+"""The whole log of a run in memory, for the rare decisions that need it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from weft.core.commands import PatchRun
+from weft.core.decider import Machine
+from weft.core.ids import Seq
+from weft.core.run.env import Env, MissingInputs, PastEvent
+from weft.core.run.patches import judge_patch
+from weft.errors import WeftError
+from weft.runtime.run.draft import PendingCommand
+
+
+class LogReading:
+    """The events up to ``seq``, read from the store, and those that the run has recorded since."""
+
+    __slots__ = ("blobs", "events", "seq", "tail", "waiting")
+
+    def __init__(self, seq: Seq) -> None:
+        self.seq = seq
+        self.events: list[PastEvent] | None = None
+        """None until they are read."""
+        self.tail: list[PastEvent] = []
+        self.waiting: list[PendingCommand] = []
+        """The commands that wait for the log, or for other inputs."""
+        self.blobs: dict[str, bytes | WeftError] = {}
+        """Blobs that a waiting command needs, or why they cannot be read."""
+
+    def all(self) -> Sequence[PastEvent] | None:
+        """Return all events up to now, or None if they are still being read."""
+        return None if self.events is None else [*self.events, *self.tail]
+
+
+class ReadingRun(Protocol):
+    """A run that may wait for its log."""
+
+    machine: Machine
+    mailbox: deque[PendingCommand]
+    ports: Any
+    reading: LogReading | None
+
+    def env(self) -> Env: ...
+
+    def schedule(self) -> None: ...
+
+    def proceed(self, *, after_mail: bool = False) -> None: ...
+
+
+def wait_for_inputs(run: ReadingRun, posted: PendingCommand, patch: PatchRun) -> bool:
+    """Return whether a patch must wait until its inputs are read. Unless it is mail, the run continues meanwhile."""
+    reading = run.reading
+    if reading is None:
+        reading = run.reading = LogReading(Seq(run.machine.state.seq))
+        run.ports.fetching.read_log(run, reading)
+    if reading.events is not None:
+        missing = _missing_inputs(run.machine, patch, run.env())
+        if missing is None:
+            return False
+        run.ports.fetching.read_inputs(run, reading, missing)
+    reading.waiting.append(posted)
+    return True
+
+
+def awaits_mailed_patch(run: ReadingRun) -> bool:
+    """Return whether the run must wait for a patch that came as mail.
+
+    If it went on and ended first, its end would be refused because of this mail, again and again.
+    """
+    return run.reading is not None and any(posted.mail_id for posted in run.reading.waiting)
+
+
+def _missing_inputs(machine: Any, patch: PatchRun, env: Env) -> MissingInputs | None:
+    """Return the blobs and scripts that a patch still needs. Reading the log has brought its versions."""
+    try:
+        judge_patch(machine, patch, env)
+    except MissingInputs as missing:
+        return missing if missing.blobs or missing.questions else None
+    except WeftError:
+        return None  # the decision says so
+    return None
+
+
+def on_log_read(run: ReadingRun) -> None:
+    """Decide the commands that waited for the log."""
+    if run.reading is not None:
+        run.mailbox.extendleft(reversed(run.reading.waiting))
+        run.reading.waiting.clear()
+        run.schedule()
+        run.proceed(after_mail=True)
+
+
+def no_patch_waits(run: ReadingRun) -> bool:
+    """Return whether no patch waits for the log. Then the log is forgotten."""
+    forget_log(run)
+    return run.reading is None or not run.reading.waiting
+
+
+def forget_log(run: ReadingRun) -> None:
+    """Forget the log unless another command needs it."""
+    waiting = run.reading is not None and run.reading.waiting
+    if not waiting and not any(isinstance(posted.command, PatchRun) for posted in run.mailbox):
+        run.reading = None

@@ -1,0 +1,41 @@
+"""Set the results of runs by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from weft.runtime.by_hand import GivenResult, set_result
+from weft.server import views
+from weft.server.endpoints.run_control import accepted, by
+from weft.server.request import ApiCall
+
+
+class SetByHand(views.Form, frozen=True, kw_only=True):
+    """A result for the work at ``place``: an output, which is null if it is left out, or an error.
+
+    With ``performed`` somebody did the work, so it is undone if the run fails. While an irreversible step is in flight
+    there, ``force`` is needed.
+    """
+
+    place: views.Text
+    output: Any = None
+    error: views.Text = ""
+    performed: bool = False
+    force: bool = False
+    reason: views.Text = ""
+    by: views.Text = ""
+
+
+async def set_by_hand(call: ApiCall) -> views.Accepted:
+    """End the work at a place with a result, or replace a recorded one."""
+    body = call.body_as(SetByHand)
+    given = GivenResult(
+        output=body.output,
+        error=body.error,
+        performed=body.performed,
+        force=body.force,
+        reason=body.reason,
+        by=by(call, body.by),
+    )
+    await set_result(call.service, call.parameters["id"], body.place, given, key=call.key)
+    return await accepted(call)

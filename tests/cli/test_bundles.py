@@ -1,0 +1,66 @@
+"""Export, import and replay on the command line."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Weft
+
+APP = """
+import weft
+
+app = weft.App()
+
+
+@app.step
+def double(n: int) -> int:
+    return n * 2
+
+
+@app.workflow
+async def order(ctx: weft.Context, n: int) -> int:
+    return await double(n)
+"""
+
+
+def test_a_run_goes_from_one_folder_to_another(weft: Weft, folder: Path) -> None:
+    (folder / "app.py").write_text(APP)
+    assert weft("run", "app.py", "order", "n=4", "--id", "o-1").code == 0
+
+    assert weft("export", "o-1", "-o", "o.zip").code == 0
+    taken = weft("import", "o.zip", "--url", "sqlite:///other.db")
+    assert (taken.code, taken.out.strip()) == (0, "o-1")
+    listed: Any = weft("list", "--imported", "--json", "--url", "sqlite:///other.db").json()
+    assert [(run["id"], run["status"]) for run in listed["runs"]] == [("o-1", "imported")]
+    assert weft("list", "--json", "--url", "sqlite:///other.db").json()["runs"] == []  # type: ignore[index,call-overload]
+    failed: Any = weft("list", "--imported", "--status", "failed", "--json", "--url", "sqlite:///other.db").json()
+    assert failed["runs"] == []
+    assert "imported" in weft("show", "o-1", "--url", "sqlite:///other.db").out
+    refused = weft("cancel", "o-1", "--url", "sqlite:///other.db")
+    assert (refused.code, "was imported" in refused.err) == (1, True)
+
+    assert weft("export", "o-1", "--json", "-o", "o.events.json").code == 0
+    for file in ("o.zip", "o.events.json", "o-1"):
+        assert weft("replay", file, "--app", "app.py").code == 0, file
+    (folder / "app.py").write_text(APP.replace("await double(n)", "await double(n + 1)"))
+    for file in ("o.zip", "o.events.json", "o-1"):
+        diverged = weft("replay", file, "--app", "app.py")
+        assert (diverged.code, "double" in diverged.out) == (1, True), (file, diverged.err)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["export", "nobody"], "There is no store"),
+        (["import", "nothing.zip"], "cannot be read"),
+        (["import", "app.py"], "cannot be imported"),
+        (["export", "x", "--json", "--tree"], "without children"),
+        (["replay", "o.zip"], "--app"),
+    ],
+)
+def test_what_cannot_be(weft: Weft, folder: Path, words: list[str], said: str) -> None:
+    (folder / "app.py").write_text(APP)
+    refused = weft(*words)
+    assert refused.code != 0
+    assert said in refused.err

@@ -1,0 +1,55 @@
+"""``weft fork``, and where forks are shown."""
+
+from typing import Any
+
+from tests.cli.conftest import Weft
+
+
+def hosted(weft: Weft, run: str) -> Any:
+    """The run after hosts went on with it: one hosts all runs until its own has ended."""
+    for _ in range(50):
+        assert weft("run", "app.py", "hello", "name=a").code == 0
+        shown: Any = weft("show", run, "--json").json()
+        if shown["status"] == "completed":
+            break
+    return shown
+
+
+def test_a_fork_is_made_and_a_host_goes_on_with_it(over: Weft) -> None:
+    said = over("fork", "order-1", "--before", "boxes/~0/charge", "--id", "again", "--reason", "why not")
+    assert (said.code, said.out.strip()) == (0, "again"), said.err
+    assert "shares" in said.err
+
+    assert hosted(over, "again")["status"] == "completed"
+    assert "fork of order-1 at" in over("show", "again").out
+    assert "forks   again" in over("show", "order-1").out
+    listed: Any = over("list", "--forks", "order-1", "--json").json()
+    assert [run["id"] for run in listed["runs"]] == ["again"]
+
+
+def test_a_failed_run_is_forked_before_its_failure_with_the_result_set(over: Weft) -> None:
+    made: Any = over("fork", "doomed-1", "--failure", "--set", "decline=fine", "--json").json()
+
+    shown = hosted(over, made["id"])
+    assert (shown["status"], shown["result"]) == ("completed", "fine")
+
+
+def test_the_input_may_be_changed(over: Weft) -> None:
+    made: Any = over("fork", "order-1", "--input", "n=1", "--json").json()
+    assert made["seq"] == 1
+
+    assert len(hosted(over, made["id"])["result"]["boxes"]) == 1
+
+
+def test_bad_orders_are_refused(over: Weft) -> None:
+    for words in (
+        ["--at", "x"],
+        ["--at", "900"],
+        ["--before", "nowhere"],
+        ["--at", "1", "--failure"],
+        ["--visit", "1"],
+    ):
+        assert over("fork", "order-1", *words).code != 0
+    assert over("fork", "order-1", "--id", "doomed-1").code != 0
+    listed: Any = over("list", "--forks", "order-1", "--json").json()
+    assert listed["runs"] == []

@@ -1,0 +1,205 @@
+"""Results set by hand in code runs: of open work, and of work that has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import weft
+from tests.code.desk import Desk
+from tests.code.test_repeats import Shop, failed, retry
+from weft.core import events as e
+from weft.errors import BadValue, NotFound, Refused
+
+
+class Slow:
+    """An app whose step never ends by itself."""
+
+    def __init__(self, **options: Any) -> None:
+        self.app = weft.App("memory://")
+        self.undone: list[str] = []
+        self.slow = self.app.step(name="slow", **options)(self._slow)
+
+        @self.slow.undo
+        async def unslow(result: int | None) -> None:
+            self.undone.append(str(result))
+
+        @self.app.step(retries=0)
+        async def breaks(n: int) -> int:
+            raise OSError(str(n))
+
+        @self.app.workflow
+        async def flow(fails: bool = False) -> int:
+            n = await self.slow()
+            return await breaks(n) if fails else n
+
+        self.flow = flow
+        self.desk = Desk(self.app)
+
+    async def _slow(self) -> int:
+        await asyncio.sleep(10**6)
+        return 0
+
+    def play(self, *, fails: bool = False, **given: Any) -> Any:
+        async def scene() -> Any:
+            run = await self.app.start(self.flow(fails), id="run")
+            await asyncio.sleep(1)
+            await run.set("slow", **given)
+            return await run.result()
+
+        return self.desk.play(scene)
+
+
+def test_an_open_step_ends_with_the_result_that_is_set() -> None:
+    slow = Slow()
+    assert slow.play(output=7, by="ann", reason="done by phone") == 7
+    noted = next(event for event in slow.desk.log() if isinstance(event, e.ResultSet))
+    assert (noted.by, noted.reason, noted.performed) == ("ann", "done by phone", False)
+    assert slow.desk.machine().snapshot()
+
+
+def test_an_open_step_fails_with_the_error_that_is_set() -> None:
+    with pytest.raises(weft.RunFailed, match="the bank is closed"):
+        Slow().play(error="the bank is closed")
+
+
+@pytest.mark.parametrize("performed", [True, False])
+def test_the_undo_of_a_set_step_is_registered_only_if_somebody_did_the_work(performed: bool) -> None:
+    slow = Slow()
+    with pytest.raises(weft.RunFailed):
+        slow.play(fails=True, output=7, performed=performed)
+    assert slow.undone == (["7"] if performed else [])
+
+
+def test_a_result_of_the_wrong_type_is_refused_and_changes_nothing() -> None:
+    slow = Slow()
+    with pytest.raises(BadValue, match="slow"):
+        slow.play(output="seven")
+    assert "result_set" not in slow.desk.kinds()
+
+
+def test_an_irreversible_step_in_flight_needs_force() -> None:
+    slow = Slow(effect="irreversible")
+    with pytest.raises(Refused, match="in flight"):
+        slow.play(output=7)
+    other = Slow(effect="irreversible")
+    assert other.play(output=7, force=True) == 7
+    noted = next(event for event in other.desk.log() if isinstance(event, e.ResultSet))
+    assert noted.forced == [noted.entry]
+
+
+def test_timers_questions_and_children_can_be_set() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def child(ctx: weft.Context) -> str:
+        await ctx.sleep("1h")
+        return "slow"
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> list[Any]:
+        await ctx.sleep("300d")
+        answer = await ctx.ask("ask", title="Really?")
+        return [answer.approved, answer.by, await ctx.call(child())]
+
+    desk = Desk(app)
+
+    async def scene() -> Any:
+        run = await app.start(flow(), id="run")
+        await asyncio.sleep(1)
+        with pytest.raises(BadValue):
+            await run.set("sleep", output=1)
+        await run.set("sleep")
+        await asyncio.sleep(1)
+        with pytest.raises(BadValue, match="a decision"):
+            await run.set("ask", output=True)
+        await run.set("ask", output={"approved": True}, by="ann")
+        await asyncio.sleep(1)
+        await run.set("child", output="quick")
+        assert await run.result() == [True, ["ann"], "quick"]
+        with pytest.raises(weft.RunCancelled):
+            await app.get("run.child").result()
+
+    desk.play(scene)
+
+
+def test_what_is_not_open_cannot_be_set_while_the_run_goes_on() -> None:
+    slow = Slow()
+
+    async def scene() -> None:
+        run = await slow.app.start(slow.flow(), id="run")
+        await asyncio.sleep(1)
+        with pytest.raises(NotFound, match="Nothing is open at 'nowhere'"):
+            await run.set("nowhere", output=1)
+        await run.cancel(force=True)
+
+    slow.desk.play(scene)
+
+
+def test_the_result_of_a_step_that_failed_is_set_and_the_run_goes_on() -> None:
+    shop, desk = failed("charge")
+
+    async def scene() -> str:
+        run = shop.app.get("run")
+        await run.set("charge", output="charged by hand", by="ann")
+        assert await run.status() == "failed"
+        await run.retry()
+        return await run.result()
+
+    assert desk.play(scene) == "charged by hand"
+    assert shop.performed("charge") == [1]
+    assert shop.performed("price") == [None]
+
+
+def test_what_began_after_a_result_that_is_set_is_repeated() -> None:
+    shop, desk = failed("mail")
+
+    async def scene() -> str:
+        run = shop.app.get("run")
+        await run.set("price", output=5)
+        await run.retry(approved=["charge"])
+        return await run.result()
+
+    assert desk.play(scene) == "charged 5"
+    assert shop.performed("price") == [None]
+    assert shop.performed("charge") == [1, 5]
+    assert shop.keys == ["price", "charge", "mail", "charge~1", "mail~1"]
+
+
+def test_a_paused_run_takes_a_result_and_replays() -> None:
+    shop = Shop()
+    desk = Desk(shop.app)
+
+    @shop.app.workflow
+    async def waits(ctx: weft.Context) -> list[int]:
+        first = await shop.price()
+        await ctx.sleep("1h")
+        return [first, await shop.price()]
+
+    async def scene() -> list[int]:
+        run = await shop.app.start(waits(), id="run")
+        await asyncio.sleep(1)
+        with pytest.raises(Refused, match="Pause the run first"):
+            await run.set("price", output=9)
+        await run.pause()
+        await run.set("price", output=9)
+        await run.resume()
+        return await run.result()
+
+    assert desk.play(scene) == [9, 1]
+    assert desk.kinds().count("timer_set") == 2
+
+
+def test_a_result_set_twice_is_the_last_one() -> None:
+    shop, desk = failed("mail")
+
+    async def scene() -> str:
+        run = shop.app.get("run")
+        await run.set("price", output=5)
+        await run.set("price", output=1)
+        return await retry(shop)
+
+    assert desk.play(scene) == "charged 1"
+    assert shop.performed("charge") == [1]

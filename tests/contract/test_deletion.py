@@ -1,0 +1,130 @@
+"""A deletion that is killed between two writes goes on, on every store, whoever takes it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.contract.kit import HERE, RUN, append, commit, create, finish, found, go, new, start
+from weft.core.ids import Epoch, RunId, RunUid
+from weft.errors import IdTaken, NotFound, NotOver, Refused, RunKept, UsageError
+from weft.ports.boundary import ProcessDied, set_hook
+from weft.ports.retention import Cleared
+from weft.ports.store import Outcome, RunQuery, Store
+from weft.runtime import deletion
+from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.deletion import DeletionService, clear_doomed
+from weft.runtime.orders import StartOrder
+from weft.runtime.service import RunService
+
+ROOT = RunId("id of run-1")
+CHILDREN = 3
+
+
+def tree(store: Store, root: str = RUN) -> None:
+    """Make a tree that is over: a root and children, with several events each."""
+    start(store, root)
+    children = [f"{root}-c{n}" for n in range(CHILDREN)]
+    commit(store, append(root, count=5, children=[new(uid, parent=root) for uid in children]))
+    for uid in children:
+        finish(store, uid, count=4)
+    finish(store, root, seq=5)
+
+
+def service(store: Store) -> DeletionService:
+    return DeletionService(RunService(store, SystemClock(), TimeIds()))
+
+
+def killed_at(number: int, work: Callable[[], Any]) -> bool:
+    """Die at the n-th boundary. Returns whether it came to it."""
+    seen = 0
+
+    def hook(_: str) -> None:
+        nonlocal seen
+        seen += 1
+        if seen == number:
+            raise ProcessDied
+
+    before = set_hook(hook)
+    try:
+        work()
+    except ProcessDied:
+        return True
+    finally:
+        set_hook(before)
+    return False
+
+
+def test_a_deletion_killed_anywhere_goes_on(store: Store, peer: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deletion, "ROWS_PER_CLEAR", 4)
+    number = 0
+    while True:
+        number += 1
+        tree(store)
+        tree(store, "other")
+        if not killed_at(number, lambda: go(service(store).delete(ROOT, "asked"))):
+            break
+        # Nobody finds any of it, and its id is taken or free, never half there.
+        assert {row.uid for row in go(peer.directory.search(RunQuery())).rows} == {
+            RunUid("other"),
+            *(f"other-c{n}" for n in range(CHILDREN)),
+        }
+        assert found(peer, ROOT) is None
+        again = new("again", id=ROOT, owner=None)
+        expected = Outcome.ID_TAKEN if go(peer.retention.is_doomed(ROOT)) else Outcome.ACCEPTED
+        assert create(peer, again) == [expected]
+        go(clear_doomed(peer.retention, ROOT))
+        assert create(peer, again) == [Outcome.ACCEPTED if expected is Outcome.ID_TAKEN else Outcome.ID_TAKEN]
+        _remove(store, "again", "other")
+    assert number > 4
+    assert go(store.retention.clear(limit=500)) == Cleared(0, 0)
+
+
+def _remove(store: Store, pending: str, root: str) -> None:
+    """Make room for the next trial."""
+    (claimed,) = go(store.log.claim([RunUid(pending)], HERE, expected={RunUid(pending): Epoch(0)}))
+    finish(store, pending, epoch=claimed.epoch)
+    for uid, name in ((pending, ROOT), (root, RunId(f"id of {root}"))):
+        assert found(store, name) is not None, uid
+        go(service(store).delete(name, "the next trial"))
+
+
+def test_who_deletes_what_may_not_be_deleted_learns_why(store: Store) -> None:
+    start(store)
+    commit(store, append(children=[new("child", parent=RUN)]))
+    finish(store, seq=1)
+
+    with pytest.raises(NotOver, match="id of child, which belongs to id of run-1, is not over"):
+        go(service(store).delete(ROOT, "asked"))
+    finish(store, "child")
+    with pytest.raises(Refused, match="child of another run"):
+        go(service(store).delete(RunId("id of child"), "asked"))
+    with pytest.raises(UsageError, match="Say why"):
+        go(service(store).delete(ROOT, " "))
+    # A hold that is put on any run of a tree is on all of it.
+    assert go(service(store).keep(RunId("id of child"), "a court", by="bob")).id == ROOT
+    with pytest.raises(RunKept):
+        go(service(store).delete(ROOT, "asked"))
+    go(service(store).end_keep(ROOT))
+    assert go(service(store).delete(ROOT, "asked", by="ann")).runs == 2
+    with pytest.raises(NotFound):
+        go(service(store).delete(ROOT, "asked"))
+    assert [(one.verb, one.by) for one in go(store.holds.audit())] == [
+        ("delete", "ann"),
+        ("keep_end", ""),
+        ("keep", "bob"),
+    ]
+
+
+def test_a_start_with_a_doomed_id_is_refused(store: Store, peer: Store) -> None:
+    tree(store)
+    killed_at(1, lambda: go(service(store).delete(ROOT, "asked")))
+    runs = RunService(peer, SystemClock(), TimeIds())
+    order = StartOrder(workflow="order", id=ROOT)
+
+    with pytest.raises(IdTaken, match="is being deleted"):
+        go(runs.start(order))
+    go(clear_doomed(store.retention, ROOT))
+    assert go(runs.start(order)).created

@@ -1,0 +1,226 @@
+"""Forks that are edited: the input, results, state, facts and the version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import weft
+from tests import scale
+from tests.forks.programs import STARTS, build, play, start
+from weft.testing import SimRun, World
+
+pytestmark = scale.MARKS
+
+
+def played(name: str, seed: int = 0) -> tuple[World, Any, SimRun[Any]]:
+    app, ledger = build()
+    world = World(app, seed)
+    run = start(app, world, name, "original")
+    play(run)
+    ledger.clear()
+    return world, ledger, run
+
+
+def kinds(run: SimRun[Any]) -> list[str]:
+    return [event.kind for event in run.events]
+
+
+# --- code --------------------------------------------------------------------------------------------------------
+
+
+def test_the_first_entry_that_does_not_fit_is_dropped_with_all_after_it() -> None:
+    _, ledger, run = played("line")
+    last = max(event.seq for event in run.events) - 1
+
+    fork = run.fork(at=last, input={"n": 5})
+
+    assert play(fork) == ("completed", {"n": 420})
+    dropped = next(event for event in fork.events if event.kind == "entries_dropped")
+    assert dropped.data["dropped"] == [2, 4, 6, 8]
+    assert ledger.calls == {"plain": 1, "pay": 1, "calculate": 1}, "it was asked about, and approved"
+
+
+@pytest.mark.parametrize("point", scale.sample(3, range(1, 10)))
+def test_an_edited_fork_never_diverges_and_pays_once_for_each_amount(point: int) -> None:
+    _, ledger, run = played("line")
+
+    fork = run.fork(at=point, input={"n": 5})
+
+    assert play(fork) == ("completed", {"n": 420})
+    assert not [one for one in kinds(fork) if one == "run_held"]
+    assert ledger.paid == {2: 1, 6: 1}
+
+
+def test_what_is_equal_is_used_although_its_past_was_dropped() -> None:
+    """The first result changes nothing for the payment: it has the same input, at the same place."""
+    _, ledger, run = played("failing")
+
+    fork = run.fork(at=7, input={"n": 1}, set={"broken": {"n": 3}})
+
+    assert play(fork) == ("completed", {"n": 3})
+    assert not ledger.calls
+
+
+def test_a_result_that_is_set_leads_to_what_follows_from_it() -> None:
+    _, ledger, run = played("line")
+
+    fork = run.fork(after="plain", set={"plain": {"n": 2}, "calculate": {"n": 0}})
+
+    assert play(fork) == ("completed", {"n": 0})
+    assert not ledger.calls
+
+
+def test_a_result_of_the_past_is_set() -> None:
+    _, ledger, run = played("line")
+
+    fork = run.fork(after="pay", set={"pay": {"n": 3}})
+
+    assert play(fork) == ("completed", {"n": 21})
+    assert ledger.calls == {"calculate": 1}
+
+
+def test_a_fork_goes_on_with_another_version() -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    async def work(n: int) -> int:
+        return n
+
+    @app.workflow(name="flow", version="1")
+    async def old(n: int) -> int:
+        return await work(n)
+
+    @app.workflow(name="flow", version="2")
+    async def new(ctx: weft.Context, n: int) -> int:
+        return await work(n) + await ctx.step("more", lambda: 10)
+
+    world = World(app)
+    run = world.start(old(1), id="o")
+    assert run.result() == 1
+
+    fork = run.fork(after="work", to="2")
+
+    assert fork.result() == 11
+    assert fork.events[0].data.get("version", "1") == "1"
+
+
+def test_only_results_of_steps_can_be_set_in_code() -> None:
+    _, _, run = played("line")
+
+    with pytest.raises(weft.Refused) as refused:
+        run.fork(at=8, set={"sleep": 1}, state={"x": 1}, given={"y": 2})
+
+    assert refused.value.code == "fork.bad_edit"
+    for part in ("no state to set", "no given to set", "sleep is a sleep"):
+        assert part in refused.value.message
+
+
+# --- graphs ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("point", [{"before": "p"}, {"at": 4}, {"after": "a"}])
+def test_the_result_of_a_node_that_is_not_routed_is_set(point: Any) -> None:
+    _, ledger, run = played("graph_line")
+
+    fork = run.fork(**point, set={"p": {"n": 6}})
+
+    assert play(fork)[0] == "completed"
+    assert ledger.calls == {"plain": 1}
+    last = next(event for event in reversed(fork.events) if event.kind == "task_succeeded")
+    assert last.data["output"] == {"n": 7}
+
+
+def test_the_result_of_a_failed_node_is_set() -> None:
+    _, ledger, run = played("graph_failing")
+
+    fork = run.fork(failure=True, set={"b": {"n": 1}})
+
+    assert play(fork)[0] == "completed"
+    assert not ledger.calls
+
+
+def test_what_a_graph_cannot_be_set_to_is_said_at_once() -> None:
+    _, _, run = played("graph_people")
+
+    with pytest.raises(weft.Refused) as refused:
+        run.fork(at=9, set={"a": 1, "q": 2, "zz": 3}, state={"nope": 1}, given={"f": 1}, to="9")
+
+    assert refused.value.code == "fork.bad_edit"
+    for part in ("a has been routed", "q performs no step", "no node zz", "no field nope", "no given facts", "a patch"):
+        assert part in refused.value.message
+
+
+def test_the_state_of_a_graph_is_set() -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    async def work(n: int = 0) -> dict[str, int]:
+        return {"n": n}
+
+    graph = app.graph(
+        {
+            "name": "counting",
+            "state": {"limit": "integer"},
+            "nodes": {"a": {"step": "work", "next": "b"}, "b": {"step": "work", "with": {"n": "${state.limit}"}}},
+            "output": {"n": "${state.limit}"},
+        }
+    )
+    world = World(app)
+    run = world.start(graph, {}, id="o")
+    run.world.settle()
+
+    fork = run.fork(after="a", state={"limit": 5})
+
+    assert fork.result() == {"n": 5}
+    with pytest.raises(weft.Refused, match=r"state\.limit"):
+        run.fork(after="a", state={"limit": "five"})
+
+
+# --- goals -------------------------------------------------------------------------------------------------------
+
+
+def test_facts_are_given_until_the_first_step_begins() -> None:
+    _, ledger, run = played("delivery")
+
+    fork = run.fork(given={"order": 10})
+
+    assert play(fork)[1]["letter"] == 41
+    assert ledger.paid == {1_006: 1, 1_020: 1}
+    with pytest.raises(weft.Refused, match="has begun"):
+        run.fork(before="mail", given={"order": 10})
+    with pytest.raises(weft.Refused, match="does not take"):
+        run.fork(given={"price": 1})
+    with pytest.raises(weft.Refused, match="wrong type"):
+        run.fork(given={"order": "many"})
+
+
+def test_the_result_of_a_step_of_a_goal_is_set() -> None:
+    _, ledger, run = played("delivery")
+
+    fork = run.fork(before="charge", set={"charge": 100})
+
+    assert play(fork)[1]["letter"] == 106
+    assert ledger.calls == {"mail": 1}
+
+
+# --- every point, with edits ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", scale.sample(2, list(STARTS)))
+def test_edits_at_any_event_are_refused_or_the_fork_ends(name: str) -> None:
+    edits: Any = {"given": {"order": 4}} if name == "delivery" else {"input": {"n": 2}}
+    _, ledger, run = played(name)
+    paid = dict(ledger.paid)
+    last = max(event.seq for event in run.events)
+    refused: list[str] = []
+    for point in range(1, last + 1)[:: scale.scaled(4, 1)]:
+        try:
+            fork = run.fork(at=point, **edits)
+        except weft.Refused as error:
+            refused.append(error.code)
+            continue
+        assert play(fork)[0] in ("completed", "failed")
+        assert all(ledger.paid[amount] == times for amount, times in paid.items()), f"{name} at {point}"
+    assert set(refused) <= {"fork.bad_edit"}

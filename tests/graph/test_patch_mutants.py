@@ -1,0 +1,54 @@
+"""Each rule of patches, switched off, is noticed by a golden case."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.graph.test_patch_golden import CASES
+from tests.graph.test_patch_golden import test_a_golden_patch as play_case
+from weft.core.graph.patch import judge
+from weft.core.graph.patch.apply import PatchGame
+from weft.core.graph.patch.instructions import Instructions
+from weft.core.graph.patch.joins import JoinRules
+from weft.core.graph.patch.judge import GraphJudge
+from weft.core.graph.patch.places import Places
+
+_slots = JoinRules.slots
+
+
+def _without(field: str) -> Any:
+    def slots(self: JoinRules, scope: Any) -> Any:
+        return (msgspec.structs.replace(one, **{field: []}) for one in _slots(self, scope))
+
+    return slots
+
+
+RULES = [
+    ("tokens need a place", Places, "_token", lambda *_: iter(()), "09-node_removed"),
+    ("tokens keep their scope", Places, "_token", lambda *_: iter(()), "19-loop_around_token"),
+    ("frames need a place", Places, "_frame", lambda *_: iter(()), "15-fan_in_removed"),
+    ("what cannot come counts as not taken", JoinRules, "slots", _without("skip"), "05-arm_too_late"),
+    ("the same behind a moved token", JoinRules, "slots", _without("skip"), "11-go_back"),
+    ("a skip is taken back", JoinRules, "slots", _without("unskip"), "23-untaken_arm"),
+    ("nothing is revived", GraphJudge, "_check_revived", lambda *_: None, "21-revives"),
+    ("tokens are moved", Instructions, "resolve", lambda _: None, "11-go_back"),
+    ("tokens are dropped", Instructions, "resolve", lambda _: None, "27-drop_branch"),
+    ("tokens are started", Instructions, "resolve", lambda _: None, "29-started_by_hand"),
+    ("complete joins fire", PatchGame, "_look_at_slot", lambda *_: None, "07-cut_completes_join"),
+    ("frames are judged", PatchGame, "_look_at_frame", lambda *_: None, "13-need_lowered"),
+    ("the position is checked", judge, "check_here", lambda *_, **__: ("sound", []), "25-unsound_from_here"),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule[0])
+def test_a_rule_that_is_switched_off_is_noticed(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+    _, owner, name, instead, case = rule
+    path: Path = next(path for path in CASES if path.stem == case)
+    play_case(path)
+    monkeypatch.setattr(owner, name, instead)
+    with pytest.raises((Exception, pytest.fail.Exception)):
+        play_case(path)

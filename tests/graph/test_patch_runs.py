@@ -1,0 +1,239 @@
+"""Patches of real runs: in memory, asleep, failed, held by another process, with keys, digests and undo."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+import weft
+from weft.core.ids import RunId
+
+
+def _app(url: str = "memory://") -> tuple[weft.App, list[str]]:
+    app = weft.App(url)
+    done: list[str] = []
+
+    @app.step
+    async def work() -> str:
+        done.append("work")
+        return "done"
+
+    @app.step
+    async def other() -> str:
+        done.append("other")
+        return "other"
+
+    return app, done
+
+
+def _document(**nodes: Any) -> dict[str, Any]:
+    return {"name": "order", "nodes": {name: node for name, node in nodes.items() if node is not None}}
+
+
+FIRST = _document(
+    a={"step": "work", "next": "b"}, b={"ask": {"title": "Go on?"}, "next": "c"}, c={"step": "work", "next": []}
+)
+
+
+async def _asking(handle: weft.Handle[Any]) -> None:
+    while "ask_opened" not in [event.kind async for event in handle.events()]:
+        await asyncio.sleep(0.01)
+
+
+def test_a_run_follows_a_new_document_from_where_it_stands() -> None:
+    asyncio.run(_a_run_follows_a_new_document_from_where_it_stands())
+
+
+async def _a_run_follows_a_new_document_from_where_it_stands() -> None:
+    app, done = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-1")
+        await _asking(handle)
+        plan = await handle.patch([{"op": "replace", "path": "/nodes/c/step", "value": "other"}], dry_run=True)
+        assert (plan.ok, plan.applied, plan.verdict) == (True, False, "sound")
+        assert [one.rev for one in await handle.versions()] == [0]
+
+        applied = await handle.patch(
+            [{"op": "replace", "path": "/nodes/c/step", "value": "other"}], expect=plan.digest, by="ann"
+        )
+        assert applied.applied
+        assert [(one.rev, one.by) for one in await handle.versions()] == [(0, ""), (1, "ann")]
+        await handle.decide("b", approved=True)
+        await handle.result(timeout=5)
+    assert done == ["work", "other"]
+
+
+def test_undo_and_redo() -> None:
+    asyncio.run(_undo_and_redo())
+
+
+async def _undo_and_redo() -> None:
+    app, done = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-2")
+        await _asking(handle)
+        with pytest.raises(weft.Refused, match="no patch that can be undone"):
+            await handle.undo_patch()
+        await handle.patch([{"op": "replace", "path": "/nodes/c/step", "value": "other"}])
+        await handle.undo_patch()
+        with pytest.raises(weft.Refused):
+            await handle.undo_patch()
+        await handle.undo_patch(redo=True)
+        await handle.undo_patch()
+        assert [(one.rev, one.undoes) for one in await handle.versions()] == [(0, 0), (1, 0), (2, 1), (3, 2), (4, 3)]
+        await handle.decide("b", approved=True)
+        await handle.result(timeout=5)
+    assert done == ["work", "work"]
+
+
+def test_a_refused_patch_has_all_reasons_and_changes_nothing() -> None:
+    asyncio.run(_a_refused_patch_has_all_reasons_and_changes_nothing())
+
+
+async def _a_refused_patch_has_all_reasons_and_changes_nothing() -> None:
+    app, _ = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-3")
+        await _asking(handle)
+        versions = len(await app.service.store.definitions.versions("order"))
+        before = [event.seq async for event in handle.events()]
+        with pytest.raises(weft.PatchRefused) as refused:
+            await handle.patch(document=_document(a={"step": "work", "next": "c"}, c={"step": "work"}))
+        assert [one.code for one in refused.value.plan.refusals] == ["patch.node_removed"]
+        assert [event.seq async for event in handle.events()] == before
+        assert len(await app.service.store.definitions.versions("order")) == versions
+        with pytest.raises(weft.BadGraph):
+            await handle.patch([{"op": "add", "path": "/nodes/c/next", "value": "nobody"}])
+        with pytest.raises(weft.BadPatch, match="exactly one of"):
+            await handle.patch()
+        with pytest.raises(weft.BadPatch, match="name of a workflow cannot change"):
+            await handle.patch([{"op": "replace", "path": "/name", "value": "else"}])
+        with pytest.raises(weft.BadPatch, match="needs a reason"):
+            await handle.patch([], drop=[{"node": "b"}])
+        await handle.cancel()
+
+
+def test_a_stale_base_and_a_plan_that_is_no_longer_expected() -> None:
+    asyncio.run(_a_stale_base_and_a_plan_that_is_no_longer_expected())
+
+
+async def _a_stale_base_and_a_plan_that_is_no_longer_expected() -> None:
+    app, _ = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-4")
+        await _asking(handle)
+        base = (await handle.versions())[0].version
+        ops = [{"op": "replace", "path": "/nodes/c/step", "value": "other"}]
+        plan = await handle.patch(ops, dry_run=True)
+        await handle.patch([{"op": "replace", "path": "/nodes/a/step", "value": "other"}])
+        with pytest.raises(weft.StaleBase, match="had 1 patches since"):
+            await handle.patch(ops, base=base)
+        with pytest.raises(weft.PatchRefused) as refused:
+            await handle.patch(ops, expect=plan.digest)
+        assert refused.value.code == "patch.moved_on"
+        assert refused.value.plan.digest != plan.digest
+        await handle.cancel()
+
+
+def test_a_failed_run_is_repaired_and_goes_on() -> None:
+    asyncio.run(_a_failed_run_is_repaired_and_goes_on())
+
+
+async def _a_failed_run_is_repaired_and_goes_on() -> None:
+    app, done = _app()
+
+    @app.step
+    async def broken() -> str:
+        raise weft.Critical("broken")
+
+    app.graph(_document(a={"step": "work", "next": "b"}, b={"step": "broken", "next": "c"}, c={"step": "work"}))
+    async with app:
+        handle = await app.start("order", id="o-5")
+        with pytest.raises(weft.RunFailed):
+            await handle.result(timeout=5)
+        plan = await handle.patch([{"op": "replace", "path": "/nodes/b/step", "value": "other"}])
+        assert plan.applied
+        assert await handle.status() == "failed"
+        await handle.retry()
+        await handle.result(timeout=5)
+        with pytest.raises(weft.RunFinished, match="fork"):
+            await handle.patch([])
+    assert done == ["work", "other", "work"]
+
+
+def test_a_paused_run_is_patched_and_a_key_counts_once() -> None:
+    asyncio.run(_a_paused_run_is_patched_and_a_key_counts_once())
+
+
+async def _a_paused_run_is_patched_and_a_key_counts_once() -> None:
+    app, done = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-6")
+        await _asking(handle)
+        await handle.pause()
+        ops = [{"op": "replace", "path": "/nodes/c/step", "value": "other"}]
+        assert (await handle.patch(ops, key="once")).applied
+        assert (await handle.patch(ops, key="once")).applied
+        assert len(await handle.versions()) == 2
+        await handle.resume()
+        await handle.decide("b", approved=True)
+        await handle.result(timeout=5)
+    assert done == ["work", "other"]
+
+
+def test_a_patched_run_goes_on_after_a_restart(tmp_path: Any) -> None:
+    asyncio.run(_a_patched_run_goes_on_after_a_restart(tmp_path))
+
+
+async def _a_patched_run_goes_on_after_a_restart(tmp_path: Any) -> None:
+    url = f"sqlite:///{tmp_path / 'weft.db'}"
+    app, _ = _app(url)
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-7")
+        await _asking(handle)
+    again, done = _app(url)
+    again.graph(FIRST)
+    async with weft.Client(url) as client:  # nobody hosts the run now
+        plan = await client.get("o-7").patch(
+            [{"op": "replace", "path": "/nodes/c/step", "value": "other"}], dry_run=True
+        )
+        assert plan.ok
+    async with again:
+        handle = again.get("o-7")
+        assert (await handle.patch([{"op": "replace", "path": "/nodes/c/step", "value": "other"}])).applied
+    third, done = _app(url)
+    third.graph(FIRST)
+    async with third:
+        handle = third.get("o-7")
+        await handle.decide("b", approved=True)
+        await handle.result(timeout=5)
+        assert (await third.service.row(RunId("o-7"))).version != (await handle.versions())[0].version
+    assert done == ["other"]
+
+
+def test_going_back_and_dropping() -> None:
+    asyncio.run(_going_back_and_dropping())
+
+
+async def _going_back_and_dropping() -> None:
+    app, done = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-8")
+        await _asking(handle)
+        plan = await handle.patch([], move=[{"node": "b", "to": "a"}], reason="again")
+        assert [(one.what, one.place, one.to) for one in plan.entries] == [("moves", "b", "a")]
+        while done != ["work", "work"]:
+            await asyncio.sleep(0.01)
+        with pytest.raises(weft.PatchRefused) as refused:
+            await handle.patch([], drop=[{"node": "b"}], reason="no")
+        assert refused.value.code == "patch.would_end"
+        await handle.cancel()
