@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from tests import scale
-from tests.goal import test_patch_golden, test_patches, test_random_patches
+from tests.goal import test_patch_golden, test_patches, test_random_patches, test_replan
 from tests.goal.random_patches import PatchedWorld
 from weft.core.goal import style
 from weft.core.goal.definitions import StepDef
@@ -79,7 +79,14 @@ MUTANTS: dict[str, Callable[[], Mutant]] = {
     "what is over still gives": lambda: changed(replan, "gives_of", everything_given),
     "what steps gave satisfies goals and blocks": lambda: with_known(given=lambda found: found.values),
     "no provider is cut off": lambda: with_known(met=lambda _: frozenset()),
-    "what is dead is lacking": lambda: with_known(dead=lambda _: frozenset()),
+    "what is dead is lacking": lambda: changed(judge, "dead_needs", lambda *_: frozenset()),
+    "goals without a definition are unknown": lambda: changed(pool, "undefined_goals", lambda *_: {}),
+    "removed goals without a definition are forgotten": lambda: changed(apply, "undefined_goals", lambda *_: {}),
+    "skipped steps are taken up although nothing needs them": lambda: changed(
+        judge, "_with_needed", lambda run, change: change
+    ),
+    "given facts cut off steps that a gate waits for": lambda: changed(judge, "awaited_needs", lambda *_: {}),
+    "planned goals are satisfied later": lambda: changed(judge, "goals_left", lambda *_: frozenset()),
     "skipped steps are not taken up": lambda: without_change("taken_up", []),
     "deadlines are not forgotten": lambda: without_change("forgotten", {}),
     "matches and values are not filled": lambda: without_change("filled", {}),
@@ -103,10 +110,11 @@ MUTANTS: dict[str, Callable[[], Mutant]] = {
 def checks() -> Iterator[Callable[[], None]]:
     for path in test_patch_golden.CASES:
         yield partial(test_patch_golden.test_a_golden_patch, path)
-    for name, test in vars(test_patches).items():
+    for name, test in (*vars(test_patches).items(), *vars(test_replan).items()):
         if name.startswith("test_") and not hasattr(test, "pytestmark"):
             yield test
     yield partial(test_patches.test_values_that_are_read_only_now_come_from_the_log, {"collect": "last"}, 2)
+    yield partial(test_replan.test_a_goal_that_was_satisfied_at_the_start_stays_satisfied, {"replan": True})
     for seed in range(WORLDS):
         yield partial(test_random_patches.play, PatchedWorld(seed), Counter())
 

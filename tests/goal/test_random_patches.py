@@ -22,7 +22,6 @@ from weft.errors import PatchRefused, Refused, RunFinished
 pytestmark = scale.MARKS
 
 WORLDS = scale.scaled(50, 4_000)
-REPLANNED = 100
 
 
 def test_patched_runs_end_and_keep_their_promises() -> None:
@@ -109,26 +108,6 @@ def assert_ended_well(table: LedgerTable) -> None:
     planned = table.plan.steps
     assert all(starts[step] <= 1 for step in planned), starts
     assert {step: ends[step] for step in planned} == dict.fromkeys(planned, 1)
-
-
-def test_planning_again_changes_nothing_that_is_pending_or_active() -> None:
-    replanned = 0
-    for seed in range(50_000, 50_000 + REPLANNED):
-        world = PatchedWorld(seed)
-        table = world.table()
-        world.move(table, 5)
-        if table.state.over or table.state.ended:
-            continue
-        before = alive(table)
-        try:
-            plan = Patching(table).apply(command_of(GoalRequest(replan=True)))
-        except RunFinished:
-            continue
-        assert {entry.what for entry in plan.entries} <= {"leaves"}, f"seed {seed}: {plan}"
-        assert alive(table) == before, f"seed {seed}"
-        replanned += 1
-        table.play(world.behaviour, seed=seed)
-    assert replanned > REPLANNED / 3
 
 
 SURE = Traits("optionals", "each", "const")

@@ -55,6 +55,10 @@ class KnownFacts(msgspec.Struct, frozen=True):
     values: frozenset[str]
     met: frozenset[tuple[str, str]] = frozenset()
     dead: frozenset[tuple[str, str]] = frozenset()
+    awaited: dict[tuple[str, str], list[str]] = {}
+    """Needs that wait although their fact was given before, as step and fact, and the steps that they wait for."""
+    goals_left: frozenset[str] = frozenset()
+    """Goals that are still to be achieved although their outputs were given before."""
 
 
 def plan_again(
@@ -143,6 +147,8 @@ class _Walk:
         self.values = known.values
         self.met_needs = known.met
         self.dead_needs = known.dead
+        self.awaited = known.awaited
+        self.goals_left = known.goals_left
         for goal in goals:
             catalogue.step(goal)
         self.blocked: dict[str, list[str]] = {}
@@ -258,7 +264,7 @@ class _Walk:
             entry = self.entries[goal]
             if goal in self.blocked:
                 self.met["blocked"][goal] = self.blocked[goal]
-            elif entry.gives and all(fact in self.given for fact in entry.gives):
+            elif entry.gives and all(fact in self.given for fact in entry.gives) and goal not in self.goals_left:
                 self.met["satisfied"][goal] = list(entry.gives)
             else:
                 self.todo.append(goal)
@@ -292,6 +298,7 @@ class _Walk:
         fact, collect, required, _ = need
         if collect == "first" and (fact in self.given or (step, fact) in self.met_needs):
             kind = "prune"
+            self.todo.extend(self.awaited.get((step, fact), ()))
         elif required and collect != "none" and self._is_lacked(step, fact, every=collect == "all"):
             kind = "follow"
             if not self._unblocked(fact):

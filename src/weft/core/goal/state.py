@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from weft.core.events import NULL
 from weft.core.goal.definitions import StepDef
+from weft.core.goal.plan import Excluded
 from weft.core.run.state import State, Undo
 from weft.errors import Failure
 
@@ -89,11 +90,15 @@ class Window(msgspec.Struct, frozen=True, array_like=True):
 
 
 class PlanRevision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The goals and definitions before a patch: ``steps`` has those that it changed, ``new`` the ids that it added."""
+    """The goals and definitions before a patch: ``steps`` has those that it changed, ``new`` the ids that it added.
+
+    ``satisfied`` has the goals without a definition, because given facts satisfy them.
+    """
 
     goals: list[str]
     steps: dict[str, StepDef] = {}
     new: list[str] = []
+    satisfied: dict[str, Excluded] = {}
 
 
 class GoalState(State, kw_only=True, omit_defaults=True):

@@ -6,7 +6,7 @@ from weft.core.events import GoalChange
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.items import Items
 from weft.core.goal.need_counts import NeedCounts
-from weft.core.goal.patch.pool import definitions_of
+from weft.core.goal.patch.pool import definitions_of, undefined_goals
 from weft.core.goal.patch.standing import facts_read, failed_without_item, has_begun
 from weft.core.goal.patch.values import decode_definitions, patched_values
 from weft.core.goal.plan import GoalPlan, decode_plan
@@ -24,7 +24,7 @@ def apply_change(items: Items, change: GoalChange) -> GoalPlan:
         _close_windows(items, state.steps[step])
     state.plan = change.plan
     state.definitions = decode_definitions(change.definitions)
-    state.plan_revisions.append(_revision(before.goals, known, definitions_of(state, plan)))
+    state.plan_revisions.append(_revision(before, known, definitions_of(state, plan)))
     state.steps = {step: state.steps.get(step) or StepRun() for step in plan.steps}
     for step, run in state.steps.items():
         if step in before.steps and before.steps[step] != plan.steps[step]:
@@ -43,9 +43,10 @@ def note_read(state: GoalState, plan: GoalPlan) -> None:
     state.read = sorted(facts_read(state, plan.steps, NeedCounts(plan, state)))
 
 
-def _revision(goals: list[str], before: dict[str, StepDef], after: dict[str, StepDef]) -> PlanRevision:
+def _revision(plan: GoalPlan, before: dict[str, StepDef], after: dict[str, StepDef]) -> PlanRevision:
     changed = {step: definition for step, definition in before.items() if after.get(step) != definition}
-    return PlanRevision(goals, changed, [step for step in after if step not in before])
+    new = [step for step in after if step not in before]
+    return PlanRevision(plan.goals, changed, new, undefined_goals(plan, before))
 
 
 def _replace(run: StepRun, before: StepDef, after: StepDef) -> None:

@@ -15,11 +15,12 @@ from weft.core import events as e
 from weft.core.findings import Finding
 from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.patch.pool import StepPool, earlier_pool, requested_pool
-from weft.core.goal.patch.replan import dead_needs, replan
+from weft.core.goal.patch.replan import awaited_needs, dead_needs, goals_left, replan
 from weft.core.goal.patch.request import GoalConsequences, GoalJudgement, GoalRequest
 from weft.core.goal.patch.standing import facts_read, has_begun, said_no
 from weft.core.goal.patch.values import FactValues, Past, added_outcomes, encode_definitions
 from weft.core.goal.plan import GoalPlan, encode_plan
+from weft.core.goal.planner import KnownFacts
 from weft.core.goal.retry import closed_steps, reopen
 from weft.core.goal.scripts import ScriptReader
 from weft.core.goal.settle import NOT_MATCHED
@@ -70,14 +71,25 @@ def _judge(run: PatchedRun, request: GoalRequest, pool: StepPool, found: list[Fi
     values.give(request.given, facts_read(state, plan.steps, run.flow), found)
     if not pool.goals:
         return GoalJudgement(found)
-    known = values.known(pool, dead_needs(_as_retried(run), pool, plan))
+    known = _known(run, pool, values)
     again = replan(state, plan, pool, known, found)
     values.check_types(request.given, again.types, found)
     if found:
         return GoalJudgement(found)
     again = msgspec.structs.replace(again, types=values.checked_types(again, plan))
     change = _change(run, pool, values, again)
-    return _try(run, change, env, ends=request.ends)
+    return _try(run, _with_needed(run, change), env, ends=request.ends)
+
+
+def _known(run: PatchedRun, pool: StepPool, values: FactValues) -> KnownFacts:
+    """Return what a new plan can rely on."""
+    flow, plan = _as_retried(run), run.plan
+    return msgspec.structs.replace(
+        values.known(pool),
+        dead=dead_needs(flow, pool, plan),
+        awaited=awaited_needs(flow, pool, plan),
+        goals_left=goals_left(flow, pool, plan),
+    )
 
 
 def _as_retried(run: PatchedRun) -> NeedCounts:
@@ -119,6 +131,15 @@ def _change(run: PatchedRun, pool: StepPool, values: FactValues, plan: GoalPlan)
         filled=values.fill(state, plan, pool, run.past),
         recalled=added_outcomes(state, before, pool, run.past),
     )
+
+
+def _with_needed(run: PatchedRun, change: e.GoalChange) -> e.GoalChange:
+    """Return a change that takes up only skipped steps that are needed. The others would only be skipped again."""
+    if not change.taken_up:
+        return change
+    style = run.trial.style.trial().style
+    style.apply_change(change)
+    return msgspec.structs.replace(change, taken_up=[step for step in change.taken_up if style.flow.steps[step].needed])
 
 
 def _forgotten(run: PatchedRun, plan: GoalPlan, step: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Container, Iterable
 
 import msgspec
 
@@ -10,7 +10,7 @@ from weft.core.findings import Finding, did_you_mean
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.patch.request import GoalRequest
 from weft.core.goal.patch.standing import failed_without_item, has_begun, is_open, may_replace
-from weft.core.goal.plan import GoalPlan
+from weft.core.goal.plan import Excluded, GoalPlan
 from weft.core.goal.state import GoalState, StepRun
 
 
@@ -24,6 +24,8 @@ class StepPool(msgspec.Struct, frozen=True):
     """Steps that a later patch can plan, even if this one does not."""
     fixed: frozenset[str]
     """Steps of the plan that stay as they are."""
+    satisfied: dict[str, Excluded] = {}
+    """Goals of this plan or an earlier one that have no definition, because given facts satisfy them."""
     today: dict[str, StepDef] | None = None
     """The registered steps, if the patch asks for them."""
 
@@ -31,6 +33,11 @@ class StepPool(msgspec.Struct, frozen=True):
 def definitions_of(state: GoalState, plan: GoalPlan) -> dict[str, StepDef]:
     """Return the newest definition of every step that the run knows."""
     return {**state.definitions, **plan.steps}
+
+
+def undefined_goals(plan: GoalPlan, steps: Container[str]) -> dict[str, Excluded]:
+    """Return the goals of a plan that have no definition. A fact that was given stays given, so they stay satisfied."""
+    return {goal: why for goal, why in plan.excluded.items() if goal in plan.goals and goal not in steps}
 
 
 def requested_pool(state: GoalState, plan: GoalPlan, request: GoalRequest, found: list[Finding]) -> StepPool:
@@ -57,19 +64,23 @@ def requested_pool(state: GoalState, plan: GoalPlan, request: GoalRequest, found
             continue
         steps[step] = definition
         kept.add(step)
-    goals = _goals(plan.goals, request, steps, found)
-    return _settle_fixed(state, plan, StepPool(goals, steps, frozenset(kept), frozenset(), today))
+    satisfied = undefined_goals(plan, steps)
+    goals = _goals(plan.goals, request, {**steps, **satisfied}, found)
+    pool = StepPool(goals, steps, frozenset(kept), frozenset(), satisfied, today)
+    return _settle_fixed(state, plan, pool)
 
 
 def earlier_pool(state: GoalState, plan: GoalPlan, rev: int) -> StepPool:
     """Return the goals and definitions before a patch. Patches are numbered from 1."""
     goals, steps = plan.goals, definitions_of(state, plan)
+    satisfied = undefined_goals(plan, steps)
     for revision in reversed(state.plan_revisions[rev - 1 :]):
         goals = revision.goals
+        satisfied.update(revision.satisfied)
         for step in revision.new:
             steps.pop(step, None)
         steps.update(revision.steps)
-    return _settle_fixed(state, plan, StepPool(list(goals), steps, frozenset(steps), frozenset()))
+    return _settle_fixed(state, plan, StepPool(list(goals), steps, frozenset(steps), frozenset(), satisfied))
 
 
 def _settle_fixed(state: GoalState, plan: GoalPlan, pool: StepPool) -> StepPool:
@@ -109,7 +120,7 @@ def _begun(step: str, run: StepRun) -> Finding:
     )
 
 
-def _goals(present: list[str], request: GoalRequest, steps: Mapping[str, StepDef], found: list[Finding]) -> list[str]:
+def _goals(present: list[str], request: GoalRequest, steps: Collection[str], found: list[Finding]) -> list[str]:
     for goal in dict.fromkeys(request.remove):
         if goal not in present:
             hint = did_you_mean(goal, present)

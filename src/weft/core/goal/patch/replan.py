@@ -24,7 +24,7 @@ from weft.errors import LimitExceeded, UnknownStep
 def replan(state: GoalState, plan: GoalPlan, pool: StepPool, known: KnownFacts, found: list[Finding]) -> GoalPlan:
     """Return the new plan. Adds to ``found`` why the run cannot follow it."""
     as_it_stands = {step: _standing(state, pool, step) for step in pool.steps}
-    goals = [goal for goal in pool.goals if goal not in pool.fixed]
+    goals = [goal for goal in pool.goals if goal in pool.steps and goal not in pool.fixed]
     kept = {step: child for step, child in plan.children.items() if step in pool.fixed}
     inner = _inner_catalogue(plan, pool)
     try:
@@ -34,13 +34,15 @@ def replan(state: GoalState, plan: GoalPlan, pool: StepPool, known: KnownFacts, 
         return plan
     names = {*made.steps, *pool.fixed, *staying_steps(state, plan)}
     steps = {step: pool.steps[step] for step in sorted(names)}
+    satisfied = {goal: why for goal, why in pool.satisfied.items() if goal in pool.goals and goal not in pool.steps}
+    excluded = {**made.excluded, **satisfied}
     again = msgspec.structs.replace(
         made,
         goals=pool.goals,
         steps=steps,
         facts=fact_uses(steps),
         given=sorted(known.given),
-        excluded={step: why for step, why in made.excluded.items() if step not in steps},
+        excluded={step: why for step, why in sorted(excluded.items()) if step not in steps},
         children=dict(sorted({**kept, **made.children}.items())),
     )
     found += _missing(state, again, pool, made.excluded)
@@ -83,6 +85,33 @@ def dead_needs(flow: NeedCounts, pool: StepPool, plan: GoalPlan) -> frozenset[tu
         if step.run.status == "pending" and pool.steps.get(step.id) == plan.steps[step.id]
         for need in step.needs
         if need.state == "dead"
+    )
+
+
+def awaited_needs(flow: NeedCounts, pool: StepPool, plan: GoalPlan) -> dict[tuple[str, str], list[str]]:
+    """Return the needs that wait for steps although their fact was given before, of steps whose definition stays.
+
+    The given value does not pass their match, and the steps were planned for another need.
+    """
+    return {
+        (step.id, fact): [
+            one.id for one in need.fact.providers if one.run.status not in OVER_STEP and fact in _gives(pool, one.id)
+        ]
+        for step in flow.by_index
+        if step.run.status == "pending" and pool.steps.get(step.id) == plan.steps[step.id]
+        for need in step.needs
+        if need.wanted and (fact := need.fact.name) in plan.given
+    }
+
+
+def goals_left(flow: NeedCounts, pool: StepPool, plan: GoalPlan) -> frozenset[str]:
+    """Return the pending goals that are planned although their outputs were given before: another step needs them."""
+    given = set(plan.given)
+    return frozenset(
+        step.id
+        for step in flow.by_index
+        if step.goal and step.run.status == "pending" and pool.steps.get(step.id) == plan.steps[step.id]
+        if given.issuperset(plan.steps[step.id].gives)
     )
 
 

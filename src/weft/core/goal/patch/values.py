@@ -67,8 +67,8 @@ class FactValues:
                 types[name] = declared
         return types
 
-    def known(self, pool: StepPool, dead: frozenset[tuple[str, str]]) -> KnownFacts:
-        """Return the facts that a new plan can rely on."""
+    def known(self, pool: StepPool) -> KnownFacts:
+        """Return the facts that a new plan can rely on, and the needs that they meet."""
         given = frozenset(name for name, values in self.facts.items() if values and not values[0].provider)
         met = {
             (step, fact)
@@ -77,7 +77,7 @@ class FactValues:
             for fact, need in definition.needs.items()
             if need.role != "const" and need.collect == "first" and fact in self.facts and self._is_met(need, fact)
         }
-        return KnownFacts(given, frozenset(self.facts), frozenset(met), dead)
+        return KnownFacts(given, frozenset(self.facts), frozenset(met))
 
     def _is_met(self, need: Need, fact: str) -> bool:
         return any(self._verdict(need.match, value.value) is True for value in self.facts[fact])
