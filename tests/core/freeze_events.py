@@ -35,6 +35,7 @@ from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import GraphState
 from weft.core.run.kernel import Kernel
+from weft.core.run.statuses import ALLOWED
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.state import restore_state as restore_schedule
@@ -182,6 +183,17 @@ def _fork(seed: int) -> Cases:
     return _around(CodeMachine.fresh(history.state.uid), [*log, *((event, at + 1) for event in after)])
 
 
+def _patched(seed: int) -> Cases:
+    """A run that is brought to another version somewhere on its way."""
+    chance = random.Random(f"freeze patched {seed}")
+    history = play(History(), Tape([chance.randrange(2**16) for _ in range(chance.randrange(10, 60))]))
+    log = list(history.log)
+    if history.state.status not in ALLOWED[c.PatchRun].acts:
+        return iter(())
+    patched = e.RunPatched(rev=1, base="1", version="2", patch=msgspec.Raw(b'{"to":"2"}'), by="ann", digest="d" * seed)
+    return _around(CodeMachine.fresh(history.state.uid), [*log, (patched, log[-1][1] + 1)])
+
+
 def _graph(seed: int) -> Cases:
     """A run to its end; every third is cancelled on the way, and some end where no edge matches."""
     graph = load_graph(timed(well_nested(seed), seed)).graph if seed % 5 else UNMATCHED
@@ -225,6 +237,7 @@ def found_cases(missing: set[str]) -> dict[str, list[Case]]:
     styles: list[tuple[Callable[[int], Cases], int]] = [
         (_code, 600),
         (_fork, 200),
+        (_patched, 60),
         (_graph, 60),
         (_goal, 300),
         (_patched_goal, 60),

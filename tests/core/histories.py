@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
+from weft.core.code.patch import ReplayReport
 from weft.core.ids import EntryId
 from weft.core.run.env import Env
 from weft.errors import Failure, WeftError
@@ -300,9 +302,17 @@ BY_HAND = [
 ]
 
 
+def bring_to_version(history: History, tape: Tape) -> c.PatchRun:
+    """A patch whose log was replayed up to now, or up to an earlier event."""
+    report = ReplayReport(seq=history.state.seq - tape.one([0, 0, 1]))
+    base, version = tape.one([("", "2"), ("", "3"), ("9", "2")])
+    prepared = Raw(msgspec.json.encode(report))
+    return c.PatchRun(patch=Raw(b'{"to":"2"}'), base=base, version=version, prepared=prepared, by="ann")
+
+
 def steer(history: History, tape: Tape) -> None:
     steering = [c.PauseRun(), c.ResumeRun(), c.ResumeRun(), c.RetryRun(), c.RetryRun("s"), c.CancelRun("enough")]
-    history.give(tape.one([*steering, *BY_HAND]))
+    history.give(tape.one([*steering, *BY_HAND, bring_to_version(history, tape)]))
 
 
 CODE_MOVES: list[Any] = [

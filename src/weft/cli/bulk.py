@@ -11,6 +11,7 @@ import msgspec
 from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.output import console, print_json, print_table
+from weft.cli.patches import declared_code
 from weft.cli.run_control import is_acted_on
 from weft.cli.run_list import RunFilter
 from weft.cli.store_access import open_service, store_label, url_of
@@ -56,6 +57,8 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
     """Print the dry run of a bulk and, if that is wanted, start it. Returns the exit code."""
     address = url_of(url, app)
     async with open_service(address) as service:
+        if typed.verb == "patch":
+            service.declared = declared_code(app)
         bulks = BulkService(service)
         plan = await bulks.plan(typed.order(service.clock.now_ms()))
         if not typed.json:

@@ -18,7 +18,7 @@ def patch(
     *,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan.")] = False,
     expect: Annotated[str, typer.Option(metavar="DIGEST", help="Apply only the plan with this digest.")] = "",
-    to: Annotated[str, typer.Option(metavar="VERSION", help="Follow this stored version or tag.")] = "",
+    to: Annotated[str, typer.Option(metavar="VERSION", help="Follow this version or tag.")] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Undo the last patch.")] = False,
     redo: Annotated[bool, typer.Option("--redo", help="Take back the last undo.")] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",

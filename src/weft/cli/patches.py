@@ -8,14 +8,17 @@ from typing import Any
 
 import msgspec
 
+from weft.cli.app_file import load_app
 from weft.cli.login import login
 from weft.cli.output import console, lines, print_json, print_table
-from weft.cli.store_access import open_run
+from weft.cli.store_access import open_run, project_settings
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.patches import patch_refused
 from weft.documents.text import UnreadableText, read_text
 from weft.errors import BadPatch, NotFound
+from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.patches import PatchOptions, PatchService
+from weft.runtime.programs import is_published
 
 
 class TypedPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +38,8 @@ async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | 
     options = PatchOptions(by=login(), reason=typed.reason, expect=typed.expect, dry_run=typed.dry_run)
     document = _document(typed)
     async with open_run(run, url, app) as (service, row):
+        if not is_published(row.style):
+            service.declared = declared_code(app)
         patches = PatchService(service)
         if typed.undo:
             plan = await patches.undo(row.id, options, redo=typed.redo)
@@ -46,6 +51,12 @@ async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | 
         _print_plan(plan)
     if plan.refusals:
         raise patch_refused(plan)
+
+
+def declared_code(app: str | None) -> HostCatalogue | None:
+    """Return the workflows of the app that was named, here or in ``[tool.weft]``. Raises UsageError."""
+    target = app or project_settings().get("app")
+    return load_app(target, "weft patch").app.catalogue() if target else None
 
 
 def patch_options(typed: TypedPatch) -> dict[str, Any]:

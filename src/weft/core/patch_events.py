@@ -52,7 +52,7 @@ class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
 
     ``base`` and ``version`` are the versions before and after. ``rev`` counts the patches of the run. ``patch`` is the
     patch as it was given, and ``undoes`` the rev that this patch undoes. The other fields hold all its consequences, so
-    that applying the event decides nothing.
+    that applying the event decides nothing. A code run only follows another version: its log was replayed against it.
     """
 
     rev: int

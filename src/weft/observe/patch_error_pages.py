@@ -30,6 +30,26 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "Undo goes back one patch at a time; a new patch ends what could be redone.",
         "weft show RUN --versions lists the patches of a run.",
     ),
+    "patch.diverges": (
+        "A code run cannot come to this version: the version asks for something other than the log has.",
+        "The log was replayed against it in isolation. The plan names the place, what is recorded, and what is asked.",
+        "Mend the version (the old name, ctx.removed or ctx.version), or fork the run before that place with --to.",
+    ),
+    "patch.raises": (
+        "A code run cannot come to this version: its code fails before it gets to where the run is.",
+        "The log was replayed against the version in isolation. The plan has the error and the line.",
+        "Mend the version, or fork the run with --to.",
+    ),
+    "patch.value": (
+        "A code run cannot come to this version: a recorded value does not have the type that the version expects.",
+        "The input of the run or a recorded result does not fit the types of the new code.",
+        "Let the version take the old type too, or fork the run before that place with --to.",
+    ),
+    "patch.not_hosted": (
+        "A code run cannot come to this version, because no host has it, or its code is not in this process.",
+        "Code is deployed, not patched: a run follows only what a living host has, and is replayed against it first.",
+        "Deploy the version and try again. On the command line, name the app that has it: --app app.py.",
+    ),
     "patch.says_nothing": (
         "The patch of a goal run changes nothing.",
         "It has none of given, goals, steps, catalogue and replan.",

@@ -429,6 +429,7 @@ class Host:
             check_child=self.trees.check,
             on_child=self.trees.opened,
             on_ready=self.queue.add,
+            on_misplaced=lambda actor: self.runs.misplaced.add(actor.uid),
             submit=self.queue.submit,
             apply_effect=self.effects.apply_effect,
             dispatch=self.effects.dispatch,

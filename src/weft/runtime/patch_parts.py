@@ -10,7 +10,10 @@ from msgspec import Raw
 from weft.core.events import ABSENT
 from weft.ports.clock import Clock
 from weft.ports.definitions import Definition, Definitions
+from weft.ports.store import RunRow
 from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.run.driver import Program
+from weft.runtime.run.replay import Replayed
 from weft.runtime.tags import WorkflowTags
 
 if TYPE_CHECKING:
@@ -44,3 +47,15 @@ class PatchParts(Protocol):
     def tags(self) -> WorkflowTags: ...
 
     def document_context(self) -> DocumentContext: ...
+
+    def code(self, workflow: str, version: str) -> Program | None:
+        """Return the code of a workflow in this process, whether or not it hosts runs."""
+        ...
+
+    async def is_offered(self, workflow: str, version: str) -> bool:
+        """Return whether a living host has this version."""
+        ...
+
+    async def replay(self, row: RunRow, version: str) -> tuple[int, Replayed]:
+        """Replay a code run against a version in isolation. Returns its last event too. Raises RunUnreadable."""
+        ...

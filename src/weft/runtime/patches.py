@@ -24,15 +24,21 @@ from weft.core.run.patches import judge_patch, moved_on, patch_refused
 from weft.core.run.revisions import to_redo, to_undo
 from weft.core.run.state import State
 from weft.core.run.statuses import unknown_command
+from weft.core.run.style import JudgedPatch
 from weft.errors import KeyReused, PatchRefused, Refused, StaleBase
 from weft.ports.definitions import Definitions
 from weft.ports.store import RunRow
 from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.code_patches import prepare_code_patch, prepare_code_undo
 from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
+from weft.runtime.offered_versions import is_offered
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
-from weft.runtime.programs import store_definition
+from weft.runtime.programs import code_program, store_definition
+from weft.runtime.replays import replay_onward
+from weft.runtime.run.driver import Program
+from weft.runtime.run.replay import Replayed
 from weft.runtime.service import RunService
 from weft.runtime.tags import WorkflowTags
 
@@ -80,6 +86,7 @@ class RunVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 Prepare = Callable[[PatchParts, RunRow, bytes], Awaitable[PreparedPatch]]
 PrepareUndo = Callable[[PatchParts, RunRow, State, int], Awaitable[PreparedPatch]]
 PREPARE: Mapping[str, tuple[Prepare, PrepareUndo]] = {
+    "code": (prepare_code_patch, prepare_code_undo),
     "graph": (prepare_graph_patch, prepare_graph_undo),
     "goal": (prepare_goal_patch, prepare_goal_undo),
 }
@@ -113,6 +120,21 @@ class PatchService:
 
         local = self._service.local
         return local.catalogue.document_context() if local is not None else DocumentContext()
+
+    def code(self, workflow: str, version: str) -> Program | None:
+        """Return the code of a workflow in this process, whether or not it hosts runs."""
+        known = self._service.known_code
+        return code_program(known.program(workflow, version)) if known is not None else None
+
+    async def is_offered(self, workflow: str, version: str) -> bool:
+        """Return whether a living host has this version."""
+        return await is_offered(self._service, workflow, version)
+
+    async def replay(self, row: RunRow, version: str) -> tuple[int, Replayed]:
+        """Replay a code run against a version in isolation. Returns its last event too. Raises RunUnreadable."""
+        program = self.code(row.workflow, version)
+        assert program is not None, "it was looked up before"
+        return await replay_onward(self._service, row, program)
 
     async def patch(self, run_id: str, patch: Mapping[str, Any], options: PatchOptions = NO_OPTIONS) -> PatchPlan:
         """Patch a run. With ``dry_run``, only return the plan, with all refusals.
@@ -174,18 +196,22 @@ class PatchService:
         for _ in range(TRIES_MAX):
             row = await self._service.row(RunId(run_id))
             command, prepared = await make(row)
-            plan = await self._judge(row, command, prepared)
+            judged = await self._judge(row, command, prepared)
+            plan = judged.plan
             if options.dry_run:
                 return plan
             if plan.refusals:
                 raise patch_refused(plan)
             if options.expect and options.expect != plan.digest:
                 raise moved_on(plan)
+            if judged.is_outdated:
+                continue
             try:
                 return await self._apply(row, msgspec.structs.replace(command, expect=plan.digest), plan, prepared, key)
             except PatchRefused as error:
                 stale = isinstance(error, StaleBase) and not _names_base(command)
-                if options.expect or (error.code != "patch.moved_on" and not stale):
+                again = error.code == "patch.moved_on" and error.plan.digest == plan.digest
+                if not again and (options.expect or (error.code != "patch.moved_on" and not stale)):
                     raise
         raise Refused(f"{run_id} kept moving on while it was patched.", hint="Pause it first.", code="patch.moved_on")
 
@@ -209,7 +235,7 @@ class PatchService:
             applied=True,
         )
 
-    async def _judge(self, row: RunRow, command: c.PatchRun, prepared: PreparedPatch) -> PatchPlan:
+    async def _judge(self, row: RunRow, command: c.PatchRun, prepared: PreparedPatch) -> JudgedPatch:
         """Work out the plan on a read-only copy of the run."""
         reader = self._service.reader
         machine: Any = await reader.machine(row)
@@ -218,7 +244,7 @@ class PatchService:
             reader.learn(prepared.definition)
         now = max(self.clock.now_ms(), machine.state.at)
         inputs = DecisionInputs(self._service.store.blobs, now, past, partial(reader.read_versions, row))
-        return (await inputs.decided(lambda env: judge_patch(machine, command, env))).plan
+        return await inputs.decided(lambda env: judge_patch(machine, command, env))
 
     async def _apply(
         self, row: RunRow, command: c.PatchRun, plan: PatchPlan, prepared: PreparedPatch, key: str

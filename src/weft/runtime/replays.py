@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from weft.core import commands as c
 from weft.core.decider import Machine
 from weft.core.ids import Seq
+from weft.core.run.env import Env
 from weft.ports.store import RunRow
 from weft.runtime.programs import code_machine
 from weft.runtime.reader import NO_SNAPSHOT
 from weft.runtime.run.driver import Program
 from weft.runtime.run.replay import Replayed, ReplayedRun, replay
+from weft.runtime.schemas import check_schema
 from weft.runtime.service import RunService
 
 
@@ -23,6 +26,19 @@ async def replay_run(service: RunService, row: RunRow, program: Program, *, tole
     It says whether the code fits what is recorded. It cannot see what the run would do next.
     """
     return await replay_machine(service, row, await fold_log(service, row), program, tolerant=tolerant)
+
+
+async def replay_onward(service: RunService, row: RunRow, program: Program) -> tuple[int, Replayed]:
+    """Replay a code run as it would go on with a program: one that has failed, as if it were retried.
+
+    Returns the number of its last event too. Raises RunUnreadable, Refused.
+    """
+    machine = await fold_log(service, row)
+    seq, now = machine.state.seq, max(service.clock.now_ms(), machine.state.at)
+    if machine.state.status == "failed":
+        for event in machine.decide(c.RetryRun(), Env(now=now, check=check_schema)):
+            machine.evolve(event, at=now)
+    return seq, await replay_machine(service, row, machine, program)
 
 
 async def replay_machine(

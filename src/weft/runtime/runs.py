@@ -34,6 +34,8 @@ class RunTable:
         self._on_removed = on_removed
         self.actors: dict[RunUid, Actor] = {}
         self.by_id: dict[RunId, Actor] = {}
+        self.misplaced: set[RunUid] = set()
+        """Runs in memory whose version this host does not have. They leave when their work here has ended."""
         self._arrived: set[RunUid] | None = None
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
 
@@ -48,6 +50,7 @@ class RunTable:
         """Remove a run from memory."""
         actor.close()
         self._on_removed(actor.uid)
+        self.misplaced.discard(actor.uid)
         if self.actors.get(actor.uid) is actor:
             del self.actors[actor.uid]
         if self.by_id.get(actor.id) is actor:

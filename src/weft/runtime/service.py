@@ -116,6 +116,8 @@ class RunService:
         self.streams: StreamWriter | None = beside.streams if beside is not None else None
         self.retry_until_available: RetryUntilAvailable = beside.retry_until_available if beside is not None else _once
         """Repeat a call to the store until it answers; without a host, try once."""
+        self.declared: HostCatalogue | None = None
+        """The workflows of the app in this process, where there is no host."""
         self.tags = WorkflowTags(store.tags, self.tenant, self.clock)
         self._creator = RunCreator(store.log)
         self.values = ValueStore(put=self._put_blob, get=store.blobs.get)
@@ -127,6 +129,11 @@ class RunService:
 
     def _program(self, workflow: str, version: str) -> AnyProgram | None:
         return self.local.catalogue.program(workflow, version) if self.local is not None else None
+
+    @property
+    def known_code(self) -> HostCatalogue | None:
+        """The workflows whose code is in this process: those of its host, else those of its app."""
+        return self.local.catalogue if self.local is not None else self.declared
 
     # --- starting -------------------------------------------------------------------------------------------------
 
@@ -321,11 +328,27 @@ class RunService:
             await self._unowned.reopen(row, command, token)
         elif row.status in OVER_STATUSES:
             raise finished_error(row, command, self.clock.now_ms())
-        elif not await self._unowned.settle_unreadable(row, command) and not await self._cancel_pending(row, command):
+        elif not await self._settle_here(row, command, token):
             await self._check(row, command)
             await self._send(row, command, token)
         self._told_at = asyncio.get_running_loop().time()
         self.wake()
+
+    async def _settle_here(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> bool:
+        """Return whether a command was carried out here, because no host could act on it."""
+        return (
+            await self._unowned.settle_unreadable(row, command)
+            or await self._cancel_pending(row, command)
+            or await self._patch_unowned(row, command, token)
+        )
+
+    async def _patch_unowned(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> bool:
+        """Return whether this patched a code run that has no living host. Mail would wait for one with the old code."""
+        if not isinstance(command, c.PatchRun) or is_published(row.style):
+            return False
+        if row.owner is not None and not await self.is_dead(row.owner):
+            return False
+        return await self._unowned.patch(row, command, token)
 
     async def _cancel_pending(self, row: RunRow, command: c.Mailed) -> bool:
         """Return whether this cancelled a run that no host had claimed."""

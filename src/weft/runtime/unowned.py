@@ -25,12 +25,26 @@ from weft.core.run.env import Env
 from weft.core.run.state import FOLD
 from weft.core.schedule.calendar import ATTRIBUTE, schedule_id
 from weft.errors import NotFound, Refused, RunUnreadable
+from weft.ports.boundary import boundary
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import PENDING, Append, KeyRow, Mail, Outcome, Resolved, RunQuery, RunRow, Store, StoredEvent
+from weft.ports.store import (
+    PENDING,
+    Append,
+    KeyRow,
+    Mail,
+    Outcome,
+    Release,
+    Resolved,
+    RunQuery,
+    RunRow,
+    Store,
+    StoredEvent,
+)
 from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
 from weft.runtime.run.append_extras import DEAD_LETTERS
+from weft.runtime.schemas import check_schema
 
 CHECKED_MAX = 10_000
 
@@ -112,6 +126,46 @@ class UnownedRuns:
             (outcome,) = await self._store.log.commit([append], host)
             if outcome is not Outcome.MAIL_WAITING:
                 return outcome is Outcome.ACCEPTED
+
+    # --- code runs that no host has -------------------------------------------------------------------------------
+
+    async def patch(self, row: RunRow, command: c.PatchRun, token: KeyRow | None) -> bool:
+        """Let a code run follow another version. Returns False if a host has claimed it meanwhile.
+
+        A host with that version goes on. If the last host is gone, it takes the run over as one of a dead host. Raises
+        PatchRefused.
+        """
+        machine = await self._reader.machine(row)
+        seq, now = Seq(machine.state.seq), Millis(max(self._clock.now_ms(), machine.state.at))
+        events = []
+        for event in machine.decide(command, Env(now=now, check=check_schema)):
+            machine.evolve(event, at=now)
+            events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
+        host = self._claimant()
+        claimed = await self._store.log.claim([row.uid], host, expected={row.uid: row.epoch})
+        if not claimed:
+            return False
+        append = Append(
+            uid=row.uid,
+            epoch=claimed[0].epoch,
+            seq=seq,
+            events=events,
+            status=machine.state.status,
+            resolved=Resolved(command.version, row.style),
+            keys=[token] if token is not None else [],
+        )
+        boundary("commit.before")
+        (outcome,) = await self._store.log.commit([append], host)
+        boundary("commit.after")
+        if row.owner is None:
+            await self._release(claimed[0], Seq(machine.state.seq) if outcome is Outcome.ACCEPTED else seq, now)
+        return outcome is Outcome.ACCEPTED
+
+    async def _release(self, row: RunRow, seq: Seq, now: Millis) -> None:
+        """Leave a run that was claimed here to any host. Without an answer, it is left as by a dead host."""
+        await self._store.log.release(
+            [Release(uid=row.uid, epoch=row.epoch, seq=seq, mail_taken=row.mail, wake_at=now, snapshot=None)]
+        )
 
     # --- runs that cannot be read ---------------------------------------------------------------------------------
 

@@ -12,8 +12,8 @@ from weft.core import values
 from weft.core.ids import INTERNAL_WORKFLOWS
 from weft.errors import NotFound
 from weft.ports.definitions import Definition
-from weft.ports.hosts import Hosts
 from weft.runtime.catalogue_log import CATALOGUE
+from weft.runtime.offered_versions import offered_versions
 from weft.runtime.orders import stored_workflow
 from weft.runtime.programs import is_graph, read_graph
 from weft.runtime.publication import PublicationService, PublishedVersion, WorkflowPatch
@@ -184,16 +184,11 @@ class VersionService:
 
     async def _offered(self) -> dict[VersionKey, str]:
         """Return the versions that living hosts have registered, with their styles as far as they are known here."""
-        # A tenant cannot see the hosts.
-        hosts: Hosts | None = getattr(self._service.store, "hosts", None)
-        living = [host for host in await hosts.list_all() if not host.gone] if hosts is not None else []
         local = self._service.local
-        versions = [item for host in living for item in host.about.get("versions", {}).items()]
         found: dict[VersionKey, str] = {}
-        for name, offered in versions:
-            for version in offered:
-                callee = local.catalogue.resolve(name, version) if local is not None else None
-                found[name, version] = callee.style if callee is not None else ""
+        for name, version in await offered_versions(self._service):
+            callee = local.catalogue.resolve(name, version) if local is not None else None
+            found[name, version] = callee.style if callee is not None else ""
         return found
 
 

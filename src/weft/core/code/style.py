@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.code import asks, edits, endings
+from weft.core.code import asks, edits, endings, patch
 from weft.core.code.locations import readable
 from weft.core.code.retry import decide_retry, decide_set
 from weft.core.code.state import CodeIndex, CodeState, Entry
@@ -27,7 +27,6 @@ from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Undo
-from weft.core.run.statuses import unknown_command
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.errors import Failure
 
@@ -54,7 +53,7 @@ class CodeStyle:
     repeats_undone = True
     unanswered = ""
     mail: ClassVar[MailRows] = MAIL
-    effects: ClassVar[EffectRows] = EFFECTS
+    effects: ClassVar[EffectRows] = {**EFFECTS, e.RunPatched: EFFECTS[e.RunResumed]}
     consequences = None
     follow = None
 
@@ -87,7 +86,7 @@ class CodeStyle:
         return decide_retry(self.state, self.index, command)
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
-        raise unknown_command(self.state.run_id, self.name, command)
+        return patch.judge_patch(self.state, command)
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         return lifecycle.cancel_open(self.state)
@@ -252,6 +251,9 @@ class CodeStyle:
     def _edited(self, event: e.RunEdited) -> None:
         edits.evolve_edited(self.index, event)
 
+    def _patched(self, event: e.RunPatched) -> None:
+        patch.evolve_patch(self.state, event)
+
     def _dropped(self, event: e.EntriesDropped) -> None:
         state = self.state
         for number in event.dropped:
@@ -329,6 +331,7 @@ class CodeStyle:
             e.RunRetried: _retried,
             e.RunForked: _forked,
             e.RunEdited: _edited,
+            e.RunPatched: _patched,
             e.EntriesDropped: _dropped,
             e.ResultSet: _result_set,
             e.AttributesSet: _attributes_set,

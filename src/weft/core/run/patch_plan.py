@@ -27,7 +27,8 @@ class PlanEntry(msgspec.Struct, frozen=True, omit_defaults=True):
 class PatchRefusal(msgspec.Struct, frozen=True, omit_defaults=True):
     """One reason why a patch is refused. ``code`` has a page: ``patch.node_removed``.
 
-    ``place`` is a place in the run, ``path`` one in the document or in the patch.
+    ``place`` is a place in the run, ``path`` one in the document or in the patch. ``recorded`` and ``asked`` say what
+    the log has there, and what code asks for instead.
     """
 
     code: str
@@ -35,6 +36,8 @@ class PatchRefusal(msgspec.Struct, frozen=True, omit_defaults=True):
     place: str = ""
     path: str = ""
     hint: str = ""
+    recorded: str = ""
+    asked: str = ""
 
 
 class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -24,7 +24,7 @@ def decide_patch(run: AnyRun, command: PatchRun, env: Env) -> Sequence[AnyEvent]
     """Return the event of a patch. Raises PatchRefused with the plan, StaleBase, Refused, MissingInputs."""
     judged = judge_patch(run, command, env)
     plan = judged.plan
-    if command.expect and command.expect != plan.digest:
+    if judged.is_outdated or (command.expect and command.expect != plan.digest):
         raise moved_on(plan)
     if judged.event is None or plan.refusals:
         raise patch_refused(plan)
@@ -40,7 +40,7 @@ def judge_patch(run: AnyRun, command: PatchRun, env: Env) -> JudgedPatch:
     permits(state, command)
     if state.ended and not state.over:
         raise run_finished(state, "it cannot be patched; fork it instead")
-    if state.undone:
+    if state.undone and not run.style.repeats_undone:
         raise undo.already_undone(state)
     if command.base and command.base != state.version:
         raise stale_base(state, command.base)
@@ -61,7 +61,7 @@ def _completed(judged: JudgedPatch, state: State, command: PatchRun) -> JudgedPa
         patch=_digest(command),
     ).signed()
     if judged.event is None or plan.refusals:
-        return JudgedPatch(plan)
+        return JudgedPatch(plan, is_outdated=judged.is_outdated)
     event = msgspec.structs.replace(
         judged.event,
         rev=plan.rev,
@@ -74,7 +74,7 @@ def _completed(judged: JudgedPatch, state: State, command: PatchRun) -> JudgedPa
         digest=plan.digest,
         undoes=command.undoes,
     )
-    return JudgedPatch(plan, event)
+    return JudgedPatch(plan, event, judged.is_outdated)
 
 
 def _digest(command: PatchRun) -> str:

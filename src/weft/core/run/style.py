@@ -55,6 +55,8 @@ class JudgedPatch(msgspec.Struct, frozen=True):
 
     plan: PatchPlan
     event: RunPatched | None = None
+    is_outdated: bool = False
+    """It was prepared for an earlier state of the run, so it must be prepared again."""
 
 
 class AnyRun(Protocol):

@@ -1,4 +1,4 @@
-"""Keep memory within its limit by releasing runs that have been idle for long."""
+"""Keep memory within its limit by releasing runs that have been idle for long, or whose version is not here."""
 
 from __future__ import annotations
 
@@ -39,11 +39,14 @@ class ReleaseDuty:
         actors = self._runs.actors
         surplus = self._runs.surplus() + wanted
         limit = self._clock.monotonic() - self._idle_seconds
-        if surplus <= 0 and (not actors or next(iter(actors.values())).idle_since > limit):
+        misplaced = self._runs.misplaced
+        if surplus <= 0 and not misplaced and (not actors or next(iter(actors.values())).idle_since > limit):
             return
         idle = [actor for actor in actors.values() if self._releaser.may_leave(actor)]
         idle.sort(key=lambda actor: actor.idle_since)
-        leaving = [actor for i, actor in enumerate(idle) if i < surplus or actor.idle_since <= limit]
+        leaving = [
+            actor for i, actor in enumerate(idle) if i < surplus or actor.idle_since <= limit or actor.uid in misplaced
+        ]
         for start in range(0, len(leaving), RELEASES_PER_ROUND):
             await self._releaser.release(leaving[start : start + RELEASES_PER_ROUND])
             await asyncio.sleep(0)

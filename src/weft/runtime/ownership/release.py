@@ -117,6 +117,8 @@ class Releaser:
 
     def _wake_at(self, actor: Actor) -> Millis | None:
         """Return the earliest time at which the run does something by itself."""
+        if actor.uid in self._runs.misplaced:
+            return actor.now_ms  # a host that has its version goes on with it
         dues = [
             effect.due
             for effect in actor.machine.outstanding()

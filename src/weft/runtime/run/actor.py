@@ -340,6 +340,8 @@ class Actor:
         if driver is not None:
             driver.loop.monotonic = self.ports.clock.monotonic
             self.driver = driver
+        elif self.machine.style.has_code:
+            self.ports.on_misplaced(self)  # a patch has brought it to a version that this host does not have
 
     def issue(self, command: c.Asked) -> None:
         """Decide a request of the code and record its events at once."""
@@ -402,8 +404,7 @@ class Actor:
         machine = self.machine
         state = machine.state
         now = self.now_ms
-        before = state.status
-        asking = bool(state.asks)
+        before, asking = state.status, bool(state.asks)
         draft = self.open_draft()
         if self.reading is not None:
             self.reading.tail += [PastEvent(now, event) for event in events]
@@ -427,9 +428,9 @@ class Actor:
             self.pending = False
         if state.status == "held" and self.driver is not None:
             self.driver = None
-        changed = bool(events) and type(events[-1]) is e.ResultSet
+        changed = bool(events) and type(events[-1]) in (e.ResultSet, e.RunPatched)
         if self.driver is not None and (changed or (state.ended and not self.driver.settled())):
-            self.driver.close()  # the past of the run has changed, or the run ends without its code
+            self.driver.close()  # its past or its version has changed, or the run ends without its code
             self.driver = None
 
     def keep(self, raw: bytes) -> Raw:

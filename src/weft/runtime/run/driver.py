@@ -254,8 +254,7 @@ class CodeDriver:
     def _finish(self, error: BaseException | None, output: bytes = b"null") -> None:
         self._finished = True
         state = self.machine.state
-        if self._unreached.entries:
-            self._unreached.report(state)
+        self._report_unreached()
         self.close()
         if isinstance(error, ForeignAwait) or (self.loop.foreign is not None and is_foreign(error)):
             self._hold(self.loop.foreign or foreign_await(state.workflow, None))
@@ -270,6 +269,11 @@ class CodeDriver:
             self._hold(foreign_await(state.workflow, None, f" ({text_of(error)})"))
         else:
             self.outside.issue(c.FailRun(failure_of_run(error)))
+
+    def _report_unreached(self) -> None:
+        """Log the recorded entries that the code did not come to."""
+        if self._unreached.entries:
+            self._unreached.report(self.machine.state)
 
     def _hold(self, error: WeftError) -> None:
         self._finished = True

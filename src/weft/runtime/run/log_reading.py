@@ -51,7 +51,12 @@ class ReadingRun(Protocol):
 
 
 def wait_for_inputs(run: ReadingRun, posted: PendingCommand, patch: PatchRun) -> bool:
-    """Return whether a patch must wait until its inputs are read. Unless it is mail, the run continues meanwhile."""
+    """Return whether a patch must wait until its inputs are read. Unless it is mail, the run continues meanwhile.
+
+    The log of a code run has been replayed before, and the run must not go on since.
+    """
+    if run.machine.style.has_code:
+        return False
     reading = run.reading
     if reading is None:
         reading = run.reading = LogReading(Seq(run.machine.state.seq))

@@ -74,6 +74,8 @@ class RunPorts:
 
     on_ready: Callable[[Any], None]
     """Give the run a turn, because its mailbox has commands."""
+    on_misplaced: Callable[[Any], None]
+    """Let the run leave this host, which does not have its version."""
     submit: Callable[[Any], None]
     """Commit the drafts of the run."""
     apply_effect: Callable[[Any, AnyEffect], None]

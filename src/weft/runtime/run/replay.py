@@ -146,6 +146,9 @@ class IsolatedDriver(CodeDriver):
         self.is_misfit = self.is_misfit or (self._main is None and isinstance(error, Diverged))
         self.close()
 
+    def _report_unreached(self) -> None:
+        """Log nothing: the run does not end here."""
+
     def unvisited_entries(self) -> list[str]:
         """Return the recorded entries that the code did not come to."""
         entries = self.machine.state.entries
