@@ -167,6 +167,19 @@ def test_a_real_ctrl_c_in_the_middle_of_a_step_stops_the_host(tmp_path: Path) ->
     assert "blocking" not in printed, "a Ctrl-C is no failed attempt"
 
 
+def test_a_second_sigterm_ends_a_host_whose_loop_is_blocked(tmp_path: Path) -> None:
+    with start(tmp_path, STUCK) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "blocking\n"
+        while program.poll() is None:
+            program.send_signal(signal.SIGTERM)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                program.wait(0.2)
+        _, said = program.communicate(timeout=60)
+    assert program.returncode == 143, said
+    assert "weft: stopped at once, because code blocks the event loop at shop.py:" in said
+
+
 def test_a_process_ends_although_a_step_swallows_every_cancellation(tmp_path: Path) -> None:
     with start(tmp_path, GUEST) as program:
         printed, said = program.communicate(timeout=100)
@@ -174,3 +187,4 @@ def test_a_process_ends_although_a_step_swallows_every_cancellation(tmp_path: Pa
     assert program.returncode == 1, said
     assert "stay took longer than 10 ms" in said
     assert "stay of g-1 keeps running although it was cancelled" in said
+    assert "Exception ignored" not in said

@@ -9,6 +9,7 @@ import threading
 from types import FrameType
 from typing import Any
 
+from weft.runtime.stop_signals import StopSignals
 from weft.steps.raised import forget_interrupt, note_interrupt
 
 TERMINATED = 143
@@ -22,7 +23,7 @@ class HostSignals:
         self.terminated = False
         self._draining = False
         self._task: asyncio.Task[Any] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop_signals: StopSignals | None = None
         self._interrupted_before: Any = None
 
     def listen(self) -> None:
@@ -34,10 +35,9 @@ class HostSignals:
         self._task = asyncio.current_task()
         # A framework that handles SIGTERM leaves ``async with app`` by itself.
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            loop = asyncio.get_running_loop()
+            self._stop_signals = StopSignals((signal.SIGTERM,), lambda _: self._terminate())
             with contextlib.suppress(RuntimeError):  # Windows does not support signal handlers on the loop
-                loop.add_signal_handler(signal.SIGTERM, self._terminate)
-                self._loop = loop
+                self._stop_signals.open()
         before = signal.getsignal(signal.SIGINT)
         if callable(before):
             self._interrupted_before = before
@@ -49,9 +49,9 @@ class HostSignals:
 
     def close(self) -> None:
         """Restore the signal handlers."""
-        if self._loop is not None:
-            self._loop.remove_signal_handler(signal.SIGTERM)
-            self._loop = None
+        if self._stop_signals is not None:
+            self._stop_signals.close()
+            self._stop_signals = None
         if self._interrupted_before is not None and signal.getsignal(signal.SIGINT) == self._interrupt:
             signal.signal(signal.SIGINT, self._interrupted_before)
         self._interrupted_before = None

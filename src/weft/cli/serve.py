@@ -26,6 +26,7 @@ from weft.cli.processes import ChildCommand, ChildReport, ParentProcess, Supervi
 from weft.cli.store_access import project_settings
 from weft.errors import NotAllowed, Unavailable, UsageError
 from weft.extras import require
+from weft.runtime.stop_signals import StopSignals
 from weft.server.identity import is_loopback
 from weft.server.logs import log_to
 from weft.server.settings import read_jwt_settings
@@ -255,9 +256,7 @@ async def _closing(api: Api) -> AsyncGenerator[None]:
 
 async def _work(app: App, queues: Sequence[str], ready: Callable[..., None], stopping: Callable[[], None]) -> None:
     stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    StopSignals((signal.SIGTERM, signal.SIGINT), lambda _: stop.set()).open()
     async with app:
         ready(f"performing steps of {', '.join(queues)} on {app.service.store.url}")
         await stop.wait()

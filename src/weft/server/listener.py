@@ -5,7 +5,6 @@ Then the server accepts no new connections, disconnects clients that only listen
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import signal
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import uvicorn
 
+from weft.runtime.stop_signals import StopSignals
 from weft.server.buffered_http import BufferedHttp
 from weft.steps.raised import note_interrupt
 
@@ -69,24 +69,20 @@ class _Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """While the server runs, shut down gracefully at the first signal and immediately at the second."""
-        loop = asyncio.get_running_loop()
         # Only the main thread receives signals.
-        numbers = SIGNALS if threading.current_thread() is threading.main_thread() else ()
-        for number in numbers:
-            loop.add_signal_handler(number, self._stop)
-        if numbers:
-            loop.add_signal_handler(signal.SIGINT, self._interrupt)
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        signals = StopSignals(SIGNALS, self._stop)
+        signals.open()
         try:
             yield
         finally:
-            for number in numbers:
-                loop.remove_signal_handler(number)
+            signals.close()
 
-    def _interrupt(self) -> None:
-        note_interrupt()  # the next one may be raised inside user code
-        self._stop()
-
-    def _stop(self) -> None:
+    def _stop(self, number: signal.Signals) -> None:
+        if number == signal.SIGINT:
+            note_interrupt()  # the next one may be raised inside user code
         self.force_exit = self.should_exit
         self.should_exit = True
 

@@ -78,7 +78,7 @@ class StepWorker:
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
         self._stopping: dict[asyncio.Task[None], Flight] = {}
         """Bodies that were cancelled and may still clean up."""
-        self._abandoned: set[asyncio.Task[None]] = set()
+        self._abandoned: dict[Flight, asyncio.Task[None]] = {}
         """Bodies that kept running after they were cancelled. Their results are ignored."""
 
     def perform(self, flight: Flight) -> None:
@@ -187,7 +187,7 @@ class StepWorker:
         flight.disarm()
         flight.running = None
         del self._stopping[running]
-        self._abandoned.add(running)
+        self._abandoned[flight] = running
         log.warning(
             "weft: %s of %s keeps running although it was cancelled; it is abandoned, and its result is ignored. "
             "Let asyncio.CancelledError pass.",
@@ -298,7 +298,7 @@ class StepWorker:
             if self._queue:
                 self._fill()
         else:
-            self._abandoned.discard(asyncio.current_task())
+            self._abandoned.pop(flight, None)  # perhaps without a loop, when Python ends
 
     def is_only(self, flight: Flight) -> bool:
         """Return whether no other task is in flight here."""
@@ -396,7 +396,7 @@ class StepWorker:
             await asyncio.wait(self._stopping, timeout=GRACE_SECONDS)
         for task, flight in list(self._stopping.items()):
             self._abandon(flight, task)
-        for task in self._abandoned:
+        for task in self._abandoned.values():
             task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it is dropped on purpose
             asyncio._unregister_task(task)  # noqa: SLF001 - documented for those who extend asyncio
         self._abandoned.clear()
