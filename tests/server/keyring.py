@@ -31,7 +31,7 @@ class Caller:
         return self.server.ask(method, path, body, raw=None, **(self._headers | headers))
 
     def get(self, path: str, **headers: str) -> Answer:
-        return self.ask("GET", path, **headers)
+        return self.server.get(path, **(self._headers | headers))
 
     def post(self, path: str, body: Any = None, **headers: str) -> Answer:
         return self.ask("POST", path, body, **headers)
