@@ -51,6 +51,11 @@ def document(weft: Weft, *words: str) -> Any:
     return weft(*words, "--json").json()
 
 
+def test_workflows_of_another_process_are_listed_with_their_style(hosted: Weft) -> None:
+    listed = {one["name"]: one["style"] for one in document(hosted, "workflows")["workflows"]}
+    assert listed == dict.fromkeys(("doomed", "family", "hello", "order", "patient"), "code")
+
+
 def test_a_run_that_another_process_hosts_takes_messages_and_answers(hosted: Weft) -> None:
     assert hosted("start", "patient", "--id", "p-1").out == "p-1\n"
     assert hosted("send", "p-1", "quote", "42").out == '"quote" delivered to p-1\n'

@@ -258,6 +258,7 @@ def test_a_run_that_stopped_for_a_person_says_so_everywhere(weft: Weft, folder: 
         told = weft(verb, "n-1")
         assert 'Write: await ctx.sleep("1h")' in told.out
         assert "When the code is corrected: weft resume n-1" in told.out
+        assert r"\n" not in told.out
     assert told.code == 1
     refused = weft("retry", "n-1")
     assert (refused.code, "weft resume n-1" in refused.err) == (1, True)

@@ -1,5 +1,6 @@
 """Workflows and node types, health, numbers, the page for people."""
 
+import asyncio
 import re
 
 import pytest
@@ -22,6 +23,21 @@ def test_all_workflows_are_listed_in_pages(server: Server) -> None:
     assert (listed["hello"]["style"], listed["hello"]["hosted"]) == ("code", True)
     assert listed["hello"]["description"] == "Greets somebody."
     assert listed["picture"]["created_at"] is not None
+
+
+def test_a_goal_is_listed_by_its_name_and_goals_without_one_are_not() -> None:
+    app = weft.App("memory://")
+
+    @app.step(gives="total")
+    async def price(order_id: str) -> int:
+        return await asyncio.get_running_loop().create_future()
+
+    app.goal("priced", price)
+    with serving(app) as server:
+        started = server.post(f"{API}/runs", {"goals": ["price"], "input": {"order_id": "o-1"}, "id": "unnamed"})
+        assert started.status == 201
+        (listed,) = server.get(f"{API}/workflows").json["workflows"]
+        assert (listed["name"], listed["style"], listed["hosted"]) == ("priced", "goal", True)
 
 
 @covers("listVersions", "getVersion", "listTags", "getTag", "putTag", "undoTag", "redoTag", "startRun")

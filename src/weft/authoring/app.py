@@ -196,7 +196,9 @@ class App(Registrar):
             ids=TimeIds(),
             executor=self._executor,
             settings=settings,
-            about=describe_process(catalogue.programs(), catalogue.queues() or self.registered.queue_names()),
+            about=describe_process(
+                catalogue.programs(), catalogue.queues() or self.registered.queue_names(), catalogue.style_of
+            ),
             # SIGTERM ends the process cleanly, in a server as well as in a script.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )

@@ -94,6 +94,11 @@ class AppCatalogue:
             return Callee(known.version, known.style, known.timeout_ms)
         return Callee(version, "graph") if (workflow, version) in self._programs else None
 
+    def style_of(self, workflow: str) -> str:
+        """Return the style of a registered workflow; empty if there is none of this name."""
+        callee = self.resolve(workflow, "")
+        return callee.style if callee is not None else ""
+
     def startable(self) -> list[str]:
         return self._registered.runnable_names()
 

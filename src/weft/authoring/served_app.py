@@ -23,7 +23,7 @@ class Served:
     def workflows(self) -> Sequence[HostedWorkflow]:
         registered = self._registered
         found = [registered.known(*key) for key in registered.workflow_versions()]
-        return [_known(one) for one in [*found, *registered.graphs()] if one is not None]
+        return [_known(one) for one in [*found, *registered.graphs(), *registered.goals()] if one is not None]
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         return self._registered.make_plan(goals, given)

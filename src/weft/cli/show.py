@@ -266,7 +266,8 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
                 out.print(SafeText(f"  {line}"))
         if explanation.hint:
             out.print()
-            out.print(SafeText(explanation.hint))
+            for line in explanation.hint.split("\n"):
+                out.print(SafeText(line.strip()))
         out.print(SafeText(f"Store: {store_label(service.store.url)}.", style="dim"))
 
 

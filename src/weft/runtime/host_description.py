@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.ids import INTERNAL_WORKFLOWS
 
 
-def describe_process(programs: Sequence[tuple[str, str]], queues: Sequence[str]) -> dict[str, Any]:
+def describe_process(
+    programs: Sequence[tuple[str, str]], queues: Sequence[str], style_of: Callable[[str], str]
+) -> dict[str, Any]:
     """Describe this process: where it runs, since when, and which programs and queues it serves.
 
     ``programs`` are pairs of workflow and version. An empty version means runs that were started by name.
+    ``style_of`` returns the style of a workflow; empty for programs that are not registered by a name.
     """
     versions: dict[str, list[str]] = {}
     for name, version in sorted(programs):
@@ -25,5 +28,6 @@ def describe_process(programs: Sequence[tuple[str, str]], queues: Sequence[str])
         "since": time.time_ns() // 1_000_000,
         "workflows": [name for name in versions if name not in INTERNAL_WORKFLOWS],
         "versions": versions,
+        "styles": {name: style for name in versions if (style := style_of(name))},
         "queues": sorted(queues),
     }

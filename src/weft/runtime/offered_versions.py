@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from weft.ports.hosts import Hosts
 from weft.runtime.service import RunService
 
 
-async def offered_versions(service: RunService) -> Sequence[tuple[str, str]]:
-    """Return the workflows and versions that living hosts describe. A tenant cannot see the hosts."""
+async def offered_versions(service: RunService) -> Mapping[tuple[str, str], str]:
+    """Return the workflows and versions that living hosts describe, with their styles. A tenant cannot see the hosts.
+
+    The style is empty for the programs of Weft itself, such as the one for goals that were named by steps.
+    """
     hosts: Hosts | None = getattr(service.store, "hosts", None)
     living = [host for host in await hosts.list_all() if not host.gone] if hosts is not None else []
-    described = [item for host in living for item in host.about.get("versions", {}).items()]
-    return list(dict.fromkeys((name, version) for name, versions in described for version in versions))
+    return {
+        (name, version): host.about.get("styles", {}).get(name, "")
+        for host in living
+        for name, versions in host.about.get("versions", {}).items()
+        for version in versions
+    }
 
 
 async def is_offered(service: RunService, workflow: str, version: str) -> bool:

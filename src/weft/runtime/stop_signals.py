@@ -35,10 +35,10 @@ class StopSignals:
         """Handle the signals. Raises RuntimeError on Windows, whose loops handle none."""
         loop = asyncio.get_running_loop()
         for number in self._numbers:
-            loop.add_signal_handler(number, self._handle, number)
+            loop.add_signal_handler(number, self._on_loop, number)
             self._loop = loop
             # Python calls this handler too, in the middle of the code that the main thread executes.
-            signal.signal(number, self._note)
+            signal.signal(number, self._in_between)
 
     def close(self) -> None:
         """Restore the default handlers."""
@@ -46,11 +46,11 @@ class StopSignals:
         for number in self._numbers if loop is not None else ():
             loop.remove_signal_handler(number)  # type: ignore[union-attr]
 
-    def _handle(self, number: signal.Signals) -> None:
+    def _on_loop(self, number: signal.Signals) -> None:
         self._unhandled_since = 0.0
         self._on_signal(number)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
+    def _in_between(self, number: int, frame: FrameType | None) -> None:
         now = time.monotonic()
         if not self._unhandled_since:
             self._unhandled_since = now

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.core import values
-from weft.core.ids import INTERNAL_WORKFLOWS
+from weft.core.ids import GOAL, INTERNAL_WORKFLOWS
 from weft.errors import NotFound
 from weft.ports.definitions import Definition
 from weft.runtime.catalogue_log import CATALOGUE
@@ -32,7 +32,7 @@ class WorkflowVersion(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     version: str
     style: str
-    """Empty if only hosts elsewhere know it."""
+    """Empty if it is code that no living host has."""
     origin: str
     """``hosted``, ``patch`` or ``run``, for how it came into the store; empty if it is not stored, as code is not."""
     hosted: bool
@@ -84,7 +84,8 @@ class VersionService:
         open_runs = await self._service.store.directory.open_versions()
         draining = [key for key in open_runs if key[1] and (all or await self._is_listed(key))]
         known = {*stored, *offered, *draining}
-        wanted = [key for key in known if name in {None, key[0]} and key[0] not in (*INTERNAL_WORKFLOWS, CATALOGUE)]
+        hidden = {*INTERNAL_WORKFLOWS, CATALOGUE, *(() if _is_registered(GOAL, offered) else (GOAL,))}
+        wanted = [key for key in known if name in {None, key[0]} and key[0] not in hidden]
         ages = {key: one.created_at for key, one in stored.items()}
         tags = await self._tag_names(name)
         return [
@@ -183,13 +184,18 @@ class VersionService:
         return found
 
     async def _offered(self) -> dict[VersionKey, str]:
-        """Return the versions that living hosts have registered, with their styles as far as they are known here."""
+        """Return the versions that living hosts have registered, with their styles."""
         local = self._service.local
         found: dict[VersionKey, str] = {}
-        for name, version in await offered_versions(self._service):
+        for (name, version), style in (await offered_versions(self._service)).items():
             callee = local.catalogue.resolve(name, version) if local is not None else None
-            found[name, version] = callee.style if callee is not None else ""
+            found[name, version] = callee.style if callee is not None else style
         return found
+
+
+def _is_registered(name: str, offered: Mapping[VersionKey, str]) -> bool:
+    """Return whether a host has a workflow of this name. Runs whose goals were named by steps have none."""
+    return any(key[0] == name and style for key, style in offered.items())
 
 
 def _view(
