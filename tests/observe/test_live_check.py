@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import weft
-from weft.authoring.live_runs import check_runs
+import weft.testing
+from weft.authoring.live_runs import change_to_try, check_runs
 from weft.observe.live_check import OpenRuns
 from weft.testing import World
 
@@ -200,3 +202,108 @@ def test_an_app_that_is_not_running_checks_its_store(tmp_path: Any) -> None:
         return await new.check_live()
 
     assert [one.verdict for one in asyncio.run(main()).groups] == ["diverges"]
+
+
+# --- changes that are tried on each run --------------------------------------------------------------------------
+
+
+def changed(old: weft.App, new: weft.App, begin: Callable[[World], Any], **change: Any) -> weft.LiveReport:
+    world = World(old)
+    begin(world)
+    world.settle()
+    writes = world.writes
+    tried, query = change_to_try(change.pop("to", None), OpenRuns(workflow=change.pop("workflow", None)), **change)
+    report = world.perform(lambda: check_runs(new.catalogue(), world.app.service, query, change=tried))
+    assert world.writes == writes
+    world.close()
+    return report
+
+
+def two_versions(second: str) -> weft.App:
+    """The old version of the code, and one beside it whose step has another name."""
+    app = code_app(first="charge")
+    names = code_app(first=second, version="2").registered
+
+    async def pay(name: str) -> str:
+        return name
+
+    if second != "charge":
+        app.step(name=second)(pay)
+    app.workflow(name="order", version="2")(names.known("order", "2").fn)  # type: ignore[union-attr]
+    return app
+
+
+@pytest.mark.parametrize(
+    ("second", "to", "expected"),
+    [
+        ("charge", "2", ("order", "fits", "", 2)),
+        ("charge_card", "2", ("order", "diverges", "charge", 2)),
+        ("charge", "3", ("order", "not hosted", "", 2)),
+    ],
+)
+def test_code_runs_are_replayed_against_the_version_that_they_would_follow(second: str, to: str, expected: Any) -> None:
+    report = changed(code_app(), two_versions(second), orders(2), to=to, workflow="order")
+
+    assert groups(report) == [expected]
+    assert report.ok is (expected[1] == "fits")
+    if expected[1] == "diverges":
+        assert (report.groups[0].recorded, report.groups[0].asked) == ("the step `charge`", "charge_card")
+        assert "weft fork o-1 --before charge --to 2" in report.groups[0].message
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ({"wait": {"receive": "go", "next": "ship"}, "ship": GRAPH["nodes"]["ship"]}, ("leads", "fits", "", 1)),
+        ({"price": GRAPH["nodes"]["ship"]}, ("leads", "patch.node_removed", "wait", 1)),
+        (
+            {**GRAPH["nodes"], "ship": {"step": "shop", "with": {"name": "b"}}},
+            ("leads", "not hosted", "ship", 1),
+        ),
+    ],
+)
+def test_graph_runs_get_the_dry_run_of_a_document_as_a_patch(nodes: Any, expected: Any) -> None:
+    report = changed(graph_app(), graph_app(), leads, to={**GRAPH, "nodes": nodes})
+
+    assert groups(report) == [expected]
+
+
+def test_goal_runs_are_planned_again_as_a_trial() -> None:
+    def begin(world: World) -> None:
+        world.start(world.app.registered.runnable_named("price"), {"order": "o"}, id="g-1")
+
+    def of_goal(report: weft.LiveReport) -> list[tuple[str, str]]:
+        return [(one.verdict, one.place) for one in report.groups if one.workflow == "price"]
+
+    assert of_goal(changed(goal_app(), goal_app(), begin, replan=True)) == [("fits", "")]
+    assert of_goal(changed(goal_app(), goal_app("bill"), begin, replan=True)) == [("patch.missing", "bill")]
+
+
+def test_a_change_that_cannot_be_is_said_at_once() -> None:
+    with pytest.raises(weft.UsageError, match="Name the workflow"):
+        changed(code_app(), code_app(), orders(1), to="2")
+    with pytest.raises(weft.BadPatch, match="not valid"):
+        changed(code_app(), code_app(), orders(1), to={"ops": []}, workflow="order")
+    with pytest.raises(weft.NotFound, match="nowhere"):
+        changed(graph_app(), graph_app(), leads, to="nowhere", workflow="leads")
+
+
+def test_one_bundle_per_group_is_kept_and_can_be_replayed(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/weft.db"
+    old, new = code_app(), code_app(first="charge_card")
+    old.url = new.url = url
+
+    async def main() -> weft.LiveReport:
+        async with old:
+            for n in range(2):
+                run = await old.start("order", {"name": "a"}, id=f"o-{n}")
+                while "message_awaited" not in [event.kind async for event in run.events()]:
+                    await asyncio.sleep(0.01)
+        return await new.check_live(save=tmp_path / "live")
+
+    (group,) = asyncio.run(main()).groups
+
+    assert group.file == str(tmp_path / "live" / "order-1-diverges-charge.zip")
+    weft.testing.replay(old, group.file)
+    with pytest.raises(weft.Diverged):
+        weft.testing.replay(new, group.file)

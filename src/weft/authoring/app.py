@@ -22,7 +22,7 @@ from weft.authoring.bulk import Bulk, bulk_order
 from weft.authoring.goals import Goal
 from weft.authoring.group import Registrar
 from weft.authoring.handles import Handle
-from weft.authoring.live_runs import check_runs, service_of
+from weft.authoring.live_runs import change_to_try, check_runs, service_of
 from weft.authoring.named_versions import NamedVersion
 from weft.authoring.notices import Notices
 from weft.authoring.policies import Duration, since_to_ms
@@ -522,18 +522,31 @@ class App(Registrar):
         status: str | None = None,
         since: datetime | timedelta | None = None,
         sample: int = 0,
+        to: str | Mapping[str, Any] | None = None,
+        replan: bool = False,
+        save: str | Path | None = None,
     ) -> LiveReport:
         """Check every open run in the store against this code: does it fit what they have recorded?
 
         It reads only, and needs no engine here: use it before a deploy. With ``sample``, only so many of the newest and
         oldest are checked of runs that look alike. It cannot see what a run would do next.
+
+        ``to`` tries a patch on each run of a workflow: a version or tag, a patch, or a graph document. ``replan`` tries
+        to plan goal runs again. ``save`` writes one bundle per group to a folder, for ``weft replay``.
         """
         name = workflow.name if isinstance(workflow, Runnable) else workflow
         query = OpenRuns(workflow=name, status=status, since=since_to_ms(since), sample=sample)
-        if self._service is not None:
-            return await check_runs(self.catalogue(), self._service, query, tolerant=self.is_tolerant)
-        async with service_of(self.url) as service:
-            return await check_runs(self.catalogue(), service, query, tolerant=self.is_tolerant)
+        change, query = change_to_try(to, query, replan=replan)
+        async with contextlib.AsyncExitStack() as opened:
+            service = self._service
+            if service is None:
+                service = await opened.enter_async_context(service_of(self.url))
+            report = await check_runs(self.catalogue(), service, query, change=change, tolerant=self.is_tolerant)
+            if save is None:
+                return report
+            from weft.authoring.live_bundles import save_groups  # noqa: PLC0415 - few programs need it
+
+            return await save_groups(service, report, Path(save))
 
     def _result_of(self, workflow: str, version: str) -> Codec[Any]:
         found = self.registered.known(workflow, version)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
 
 from weft.authoring.app_catalogue import AppCatalogue
+from weft.errors import UsageError
 from weft.observe.live_check import LiveReport, OpenRuns, check_live
+from weft.observe.live_finding import LiveChange
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.service import RunService
@@ -14,7 +19,12 @@ from weft.stores import blobs_url, open_store
 
 
 async def check_runs(
-    catalogue: AppCatalogue, service: RunService, query: OpenRuns, *, tolerant: bool = False
+    catalogue: AppCatalogue,
+    service: RunService,
+    query: OpenRuns,
+    *,
+    change: LiveChange | None = None,
+    tolerant: bool = False,
 ) -> LiveReport:
     """Check the open runs of a store. Reads only."""
     if service.local is None:
@@ -22,7 +32,24 @@ async def check_runs(
         stored = StoredCatalogue(service.store.definitions, service.clock)
         await stored.refresh()
         catalogue.learn_steps(stored.steps)
-    return await check_live(service, catalogue, query, tolerant=tolerant)
+    return await check_live(service, catalogue, query, change=change, tolerant=tolerant)
+
+
+def change_to_try(
+    to: str | Mapping[str, Any] | None, query: OpenRuns, *, replan: bool = False
+) -> tuple[LiveChange, OpenRuns]:
+    """Return a change, and the runs that it is for: those of the workflow of a document. Raises UsageError.
+
+    ``to`` is a version or a tag, a patch, or a whole graph document.
+    """
+    if to is None:
+        return LiveChange(replan=replan), query
+    patch: Mapping[str, Any] = {"to": to} if isinstance(to, str) else to if "nodes" not in to else {"document": to}
+    named = query.workflow or patch.get("document", {}).get("name")
+    if not isinstance(named, str):
+        message = "Name the workflow whose runs would follow another version."
+        raise UsageError(message, hint="weft check --live --workflow order --to 2")
+    return LiveChange(patch=patch, replan=replan), msgspec.structs.replace(query, workflow=named)
 
 
 @asynccontextmanager

@@ -22,6 +22,13 @@ def check(
     sample: Annotated[
         str | None, typer.Option(metavar="N", help="With --live: of runs that look alike, only N newest and N oldest.")
     ] = None,
+    to: Annotated[
+        str | None, typer.Option(metavar="VERSION|FILE", help="With --live: try this patch on each run of a workflow.")
+    ] = None,
+    replan: Annotated[bool, typer.Option("--replan", help="With --live: plan goal runs again, as a trial.")] = False,
+    save: Annotated[
+        str | None, typer.Option(metavar="DIR", help="With --live: keep one bundle per group, for weft replay.")
+    ] = None,
     workflow: OfWorkflow = None,
     status: WithStatus = None,
     since: Since = None,
@@ -35,11 +42,12 @@ def check(
 
         from weft.cli.live_check import TypedCheck, check_open_runs
 
-        typed = TypedCheck(files or [], workflow, status, since, _count(sample))
+        typed = TypedCheck(files or [], workflow, status, since, _count(sample), to, replan, save)
         if asyncio.run(check_open_runs(typed, url=url, app=app, json=json)):
             raise typer.Exit(1)
         return
-    for name, given in {"sample": sample, "workflow": workflow, "status": status, "since": since, "url": url}.items():
+    only_live = {"sample": sample, "to": to, "replan": replan or None, "save": save, "workflow": workflow}
+    for name, given in {**only_live, "status": status, "since": since, "url": url}.items():
         if given is not None:
             raise typer.BadParameter(_ONLY_LIVE, param_hint=f"--{name}")
     paths = files or ([app] if app is not None else [])

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from weft.authoring.live_runs import check_runs
+from weft.authoring.live_bundles import save_groups
+from weft.authoring.live_runs import change_to_try, check_runs
 from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json, print_table
+from weft.cli.patches import read_patch
 from weft.cli.run_list import RunFilter
 from weft.cli.store_access import open_service, project_settings, store_label, url_of
 from weft.errors import UsageError
@@ -25,6 +29,9 @@ class TypedCheck(msgspec.Struct, frozen=True):
     status: str | None
     since: str | None
     sample: int
+    to: str | None = None
+    replan: bool = False
+    save: str | None = None
 
     def query(self, now: int) -> OpenRuns:
         """Return the query. Raises UsageError."""
@@ -40,13 +47,22 @@ async def check_open_runs(typed: TypedCheck, *, url: str | None, app: str | None
     loaded = load_app(targets[0], "weft check")
     address = url_of(url, targets[0], loaded)
     async with open_service(address) as service:
-        query = typed.query(service.clock.now_ms())
-        report = await check_runs(loaded.app.catalogue(), service, query, tolerant=loaded.app.is_tolerant)
+        change, query = change_to_try(_change(typed.to), typed.query(service.clock.now_ms()), replan=typed.replan)
+        report = await check_runs(
+            loaded.app.catalogue(), service, query, change=change, tolerant=loaded.app.is_tolerant
+        )
+        if typed.save is not None:
+            report = await save_groups(service, report, Path(typed.save))
     if json:
         print_json({"store": shown_url(address), "ok": report.ok, **msgspec.structs.asdict(report), "note": NEXT})
     else:
         _print(report, address)
     return not report.ok
+
+
+def _change(to: str | None) -> str | Mapping[str, Any] | None:
+    """Return what was typed after ``--to``: a version, or the content of a file. Raises BadPatch."""
+    return read_patch(to) if to is not None and Path(to).is_file() else to
 
 
 def _print(report: LiveReport, address: str) -> None:
@@ -72,4 +88,7 @@ def _print(report: LiveReport, address: str) -> None:
     for one in report.groups:
         if one.message:
             out.print(SafeText(f"{one.example}: {one.message}"))
+    for one in report.groups:
+        if one.file:
+            out.print(SafeText(f"{one.example} is in {one.file}"))
     out.print(SafeText(NEXT, style="dim"))

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from weft.core.code.machine import CodeMachine
-from weft.observe.live_finding import LiveFinding, LiveRun, misfits, not_hosted
+from weft.observe.live_finding import LiveFinding, LiveRun, misfits, not_hosted, refused_change
+from weft.runtime.code_patches import named_version, read_code_patch, refusal_of
+from weft.runtime.patches import PatchService
 from weft.runtime.programs import code_program
 from weft.runtime.replays import replay_machine
 from weft.runtime.run.replay import Replayed
 
 
 async def check_code(run: LiveRun, machine: CodeMachine) -> LiveFinding:
-    """Return whether the code fits what the run has recorded."""
-    program = code_program(run.code.program(run.row.workflow, run.row.version))
+    """Return whether the code fits what the run has recorded: its version, or the one that it is to follow."""
+    version = await _version(run)
+    program = code_program(run.code.program(run.row.workflow, version))
     if program is None:
-        return not_hosted(run)
+        return not_hosted(run, version)
     misfit = await _misfit(run, machine)
     replayed = await replay_machine(run.service, run.row, machine, program, tolerant=run.tolerant)
     if replayed.verdict == "fits":
         return misfit or _visited(replayed)
+    refusal = refusal_of(replayed, run.row, version) if run.change.patch else None
+    if refusal is not None:
+        return msgspec.structs.replace(refused_change(refusal), verdict=replayed.verdict)
     return LiveFinding(
         verdict=replayed.verdict,
         place=replayed.location,
@@ -25,6 +33,14 @@ async def check_code(run: LiveRun, machine: CodeMachine) -> LiveFinding:
         asked=replayed.asked,
         message=replayed.message,
     )
+
+
+async def _version(run: LiveRun) -> str:
+    """Return the version to check against. Raises BadPatch if the change is none that a code run can have."""
+    if not run.change.patch:
+        return run.row.version
+    form = read_code_patch(msgspec.json.encode(run.change.patch))
+    return await named_version(PatchService(run.service, run.code), run.row, form.to)
 
 
 async def _misfit(run: LiveRun, machine: CodeMachine) -> LiveFinding | None:

@@ -7,13 +7,15 @@ from weft.core.goal.definitions import StepDef, StepWay, WorkflowWay
 from weft.core.goal.machine import GoalMachine
 from weft.core.goal.plan import decode_plan
 from weft.core.goal.state import OVER_STEP
-from weft.observe.live_finding import LiveFinding, LiveRun, not_hosted
+from weft.observe.live_finding import LiveFinding, LiveRun, not_hosted, refused_change
 
 
 async def check_goal(run: LiveRun, machine: GoalMachine) -> LiveFinding:
     """Return the first planned step that is missing or different in this process."""
     if run.code.program(run.row.workflow, run.row.version) is None:
         return not_hosted(run)
+    if run.change.replan:
+        return await _replanned(run)
     state = machine.state
     found = []
     for name, planned in decode_plan(bytes(state.plan)).steps.items() if bytes(state.plan) != b"null" else ():
@@ -22,6 +24,17 @@ async def check_goal(run: LiveRun, machine: GoalMachine) -> LiveFinding:
             found += [finding for finding in (_check_step(run, planned),) if finding is not None]
     found.sort(key=lambda finding: finding.verdict != "not hosted")
     return found[0] if found else LiveFinding()
+
+
+async def _replanned(run: LiveRun) -> LiveFinding:
+    """Return what planning the run again with the steps of now would do."""
+    plan = await run.dry_run({"catalogue": "now", "replan": True})
+    if plan.refusals:
+        return refused_change(plan.refusals[0])
+    if not plan.entries:
+        return LiveFinding()
+    does = "; ".join(f"{entry.what} {entry.place}" for entry in plan.entries)
+    return LiveFinding(verdict="replanned", place=plan.entries[0].place, message=f"Planned again, it {does}.")
 
 
 def _check_step(run: LiveRun, planned: StepDef) -> LiveFinding | None:

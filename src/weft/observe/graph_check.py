@@ -4,22 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import msgspec
+
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import GraphModel, TypeWork
-from weft.observe.live_finding import LiveFinding, LiveRun, misfits
+from weft.core.run.patch_plan import PatchRefusal
+from weft.observe.live_finding import LiveFinding, LiveRun, misfits, refused_change
 from weft.steps.node_types import node_types
 
 MISSING = frozenset({"graph.unknown_step", "graph.unknown_workflow"})
 
 
 async def check_graph(run: LiveRun, machine: GraphMachine) -> LiveFinding:
-    """Return what this process lacks for the rest of a graph run."""
+    """Return what this process lacks for the rest of a graph run, or why a change of it is refused."""
     graph = machine.graph
+    if run.change.patch:
+        plan = await run.dry_run(run.change.patch)
+        if plan.refusals:
+            return _refused(plan.refusals[0], graph)
+        changed = await run.service.reader.version(run.row.workflow, plan.version)
+        assert changed is not None, "the dry run has read it"
+        graph = changed.graph
     # A host takes over graphs of others only if it has all of their steps, also those behind the run.
     is_own = run.row.workflow in run.code.startable()
-    nodes = reachable(graph, {token.node for token in machine.state.tokens.values()}) if is_own else set(graph.nodes)
+    live = {token.node for token in machine.state.tokens.values()} & set(graph.nodes)
+    nodes = reachable(graph, live) if is_own else set(graph.nodes)
     findings = sorted(_findings(run, graph, nodes), key=lambda found: found.verdict != "not hosted")
     return findings[0] if findings else await _misfit(run, machine)
+
+
+def _refused(refusal: PatchRefusal, graph: GraphModel) -> LiveFinding:
+    """Return the finding about a refused change. Tokens of many runs at one node are one group."""
+    found = refused_change(refusal)
+    node = found.place.rpartition("/")[0]
+    return msgspec.structs.replace(found, place=node) if node in graph.nodes else found
 
 
 def reachable(graph: GraphModel, live: Iterable[str]) -> set[str]:
@@ -48,7 +66,7 @@ def _findings(run: LiveRun, graph: GraphModel, nodes: set[str]) -> Iterable[Live
         if node in nodes:
             verdict = "not hosted" if finding.code in MISSING else "input"
             message = f"{finding.message} {finding.suggestion}".rstrip()
-            yield LiveFinding(verdict=verdict, place=node, message=message)  # type: ignore[arg-type]
+            yield LiveFinding(verdict=verdict, place=node, message=message)
 
 
 async def _misfit(run: LiveRun, machine: GraphMachine) -> LiveFinding:

@@ -12,8 +12,8 @@ import msgspec
 
 from weft.core import events as e
 from weft.core.ids import Millis, Seq
-from weft.errors import NotFound, RunUnreadable
-from weft.observe.live_finding import HARMLESS, CheckedCode, LiveFinding, LiveRun, LiveVerdict
+from weft.errors import NotFound, Refused, RunUnreadable
+from weft.observe.live_finding import HARMLESS, CheckedCode, LiveChange, LiveFinding, LiveRun
 from weft.observe.styles import views_of
 from weft.ports.store import OPEN_STATUSES, RunQuery, RunRow
 from weft.runtime.replays import fold_log
@@ -40,7 +40,7 @@ class LiveGroup(msgspec.Struct, frozen=True, kw_only=True):
 
     workflow: str
     version: str
-    verdict: LiveVerdict
+    verdict: str
     place: str
     count: int
     example: str
@@ -48,6 +48,8 @@ class LiveGroup(msgspec.Struct, frozen=True, kw_only=True):
     recorded: str
     asked: str
     message: str
+    file: str = ""
+    """The bundle with the example, if bundles were saved."""
 
 
 class LiveReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,15 +80,24 @@ class LiveReport(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def check_live(
-    service: RunService, code: CheckedCode, query: OpenRuns | None = None, *, tolerant: bool = False
+    service: RunService,
+    code: CheckedCode,
+    query: OpenRuns | None = None,
+    *,
+    change: LiveChange | None = None,
+    tolerant: bool = False,
 ) -> LiveReport:
-    """Check the open runs of a store against this code. Reads only."""
+    """Check the open runs of a store against this code, with a change tried on each. Reads only.
+
+    Raises BadPatch, BadGraph if the change is not valid in itself.
+    """
     wanted = query or OpenRuns()
     rows = [row async for row in _open_rows(service, wanted)]
     chosen = await _sampled(service, rows, wanted.sample) if wanted.sample else rows
     groups: dict[tuple[str, str, str, str], LiveGroup] = {}
     for row in chosen:
-        found = await _check(LiveRun(service=service, row=row, code=code, tolerant=tolerant))
+        run = LiveRun(service=service, row=row, code=code, tolerant=tolerant, change=change or LiveChange())
+        found = await _check(run)
         key = (row.workflow, row.version, found.verdict, found.place)
         known = groups.get(key)
         groups[key] = LiveGroup(
@@ -149,7 +160,11 @@ async def _check(run: LiveRun) -> LiveFinding:
     except RunUnreadable as error:
         return LiveFinding(verdict="unreadable", message=error.message)
     except NotFound:
+        if await run.service.store.directory.row(row.uid) is not None:
+            raise  # the version does not exist
         return LiveFinding()  # it was deleted meanwhile
+    except Refused as error:
+        return LiveFinding(verdict=error.code, message=error.message)  # its status does not allow the change
 
 
 def _unknown_start(run: LiveRun) -> LiveFinding:

@@ -2,42 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import msgspec
 
 from weft.core.decider import Machine
 from weft.core.events import DEFAULT_POLICY
 from weft.core.findings import Finding
-from weft.core.goal.definitions import StepDef
 from weft.core.graph.model import GraphModel
+from weft.core.run.patch_plan import PatchPlan, PatchRefusal
 from weft.ports.store import RunRow
-from weft.runtime.programs import AnyProgram
+from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.patches import PatchOptions, PatchService
 from weft.runtime.service import RunService
-from weft.steps.task import StepBody
 
-LiveVerdict = Literal[
-    "fits", "unvisited", "diverges", "raises", "value", "input", "changed", "not hosted", "unreadable"
-]
-HARMLESS: frozenset[LiveVerdict] = frozenset({"fits", "unvisited"})
+HARMLESS = frozenset({"fits", "unvisited", "replanned"})
 """The verdicts with which a run goes on."""
 
 
-class CheckedCode(Protocol):
+class CheckedCode(HostCatalogue, Protocol):
     """The workflows and steps of this process, which open runs are checked against."""
-
-    def program(self, workflow: str, version: str) -> AnyProgram | None: ...
-
-    def step(self, name: str) -> StepBody | None: ...
-
-    def startable(self) -> Sequence[str]:
-        """Return the names of the workflows that are registered here."""
-        ...
-
-    def planned_step(self, name: str) -> StepDef | None:
-        """Return one of the steps that goals are planned with."""
-        ...
 
     def unknown_work(self, graph: GraphModel) -> Sequence[Finding]:
         """Return a finding for every step, workflow and argument in a graph that this process does not have."""
@@ -48,6 +33,20 @@ class CheckedCode(Protocol):
         ...
 
 
+class LiveChange(msgspec.Struct, frozen=True, kw_only=True):
+    """A change that is tried on every run. Nothing is applied."""
+
+    patch: Mapping[str, Any] = {}
+    """A patch of code and graph runs, such as ``{"to": "2"}``."""
+    replan: bool = False
+    """Plan goal runs again, with the steps of now."""
+
+    @property
+    def to(self) -> str:
+        """The version or tag that the runs would follow."""
+        return str(self.patch.get("to", ""))
+
+
 class LiveRun(msgspec.Struct, frozen=True, kw_only=True):
     """An open run that is checked, and the code that it is checked against."""
 
@@ -55,22 +54,41 @@ class LiveRun(msgspec.Struct, frozen=True, kw_only=True):
     row: RunRow
     code: CheckedCode
     tolerant: bool = False
+    change: LiveChange = LiveChange()
+
+    async def dry_run(self, patch: Mapping[str, Any]) -> PatchPlan:
+        """Return what a patch would do to this run. Raises BadPatch, BadGraph, Refused."""
+        return await PatchService(self.service, self.code).patch(self.row.id, patch, PatchOptions(dry_run=True))
 
 
 class LiveFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The verdict about one run, and the place that it is about."""
 
-    verdict: LiveVerdict = "fits"
+    verdict: str = "fits"
+    """A word, or the code of the first reason that refuses a change, such as ``patch.node_removed``."""
     place: str = ""
     recorded: str = ""
     asked: str = ""
     message: str = ""
 
 
-def not_hosted(run: LiveRun) -> LiveFinding:
+def not_hosted(run: LiveRun, version: str = "") -> LiveFinding:
     """Return the finding about a run whose workflow or version is not here."""
-    version = f" in version {run.row.version}" if run.row.version else ""
-    return LiveFinding(verdict="not hosted", message=f"There is no {run.row.workflow}{version} here.")
+    wanted = version or run.row.version
+    text = f" in version {wanted}" if wanted else ""
+    return LiveFinding(verdict="not hosted", message=f"There is no {run.row.workflow}{text} here.")
+
+
+def refused_change(refusal: PatchRefusal) -> LiveFinding:
+    """Return the finding about a run that refuses a change."""
+    message = f"{refusal.message} {refusal.hint}".rstrip()
+    return LiveFinding(
+        verdict=refusal.code,
+        place=refusal.place,
+        recorded=refusal.recorded,
+        asked=refusal.asked,
+        message=message,
+    )
 
 
 async def misfits(run: LiveRun, machine: Machine) -> AsyncIterator[tuple[int, str]]:

@@ -85,5 +85,6 @@ class StyleViews(Generic[M]):
         """Return advice for a run whose version no host offers."""
         return (
             f'Keep the function of this version until its runs have ended: @app.workflow(version="{version}"), '
-            "in addition to the newer one. Or run the older program."
+            "in addition to the newer one. Or run the older program, or bring the run to a version that is hosted: "
+            "weft patch RUN --to VERSION."
         )

@@ -40,7 +40,7 @@ _encode = msgspec.json.Encoder().encode
 async def prepare_code_patch(parts: PatchParts, row: RunRow, patch: bytes) -> PreparedPatch:
     """Replay a run against the version that a patch names. Raises BadPatch, Refused. Writes nothing."""
     form = read_code_patch(patch)
-    version = await _version(parts, row, form.to)
+    version = await named_version(parts, row, form.to)
     return await _prepared(parts, row, version, base=form.base, reason=form.reason)
 
 
@@ -68,7 +68,7 @@ def _bad_patch(message: str) -> BadPatch:
     )
 
 
-async def _version(parts: PatchParts, row: RunRow, name: str) -> str:
+async def named_version(parts: PatchParts, row: RunRow, name: str) -> str:
     """Return the version with this name or tag. One that nobody knows is refused later, with everything else."""
     if parts.code(row.workflow, name) is not None or await parts.is_offered(row.workflow, name):
         return name

@@ -96,8 +96,10 @@ PREPARE: Mapping[str, tuple[Prepare, PrepareUndo]] = {
 class PatchService:
     """The patches of the runs of a store, as one caller may see and make them."""
 
-    def __init__(self, service: RunService) -> None:
+    def __init__(self, service: RunService, code: HostCatalogue | None = None) -> None:
+        """``code`` has the workflows and steps to judge with, if they are not those that this process hosts."""
         self._service = service
+        self._code = code
         self.clock = service.clock
 
     @property
@@ -106,9 +108,9 @@ class PatchService:
 
     @property
     def catalogue(self) -> HostCatalogue | None:
-        """The steps and programs of the host in this process, if there is one."""
+        """The steps and programs to judge with: those of the host in this process, if there is one."""
         local = self._service.local
-        return local.catalogue if local is not None else None
+        return self._code or (local.catalogue if local is not None else None)
 
     @property
     def tags(self) -> WorkflowTags:
@@ -118,12 +120,12 @@ class PatchService:
         """Return what documents may use here."""
         from weft.graphs.load import DocumentContext  # noqa: PLC0415 - slow to import
 
-        local = self._service.local
-        return local.catalogue.document_context() if local is not None else DocumentContext()
+        catalogue = self.catalogue
+        return catalogue.document_context() if catalogue is not None else DocumentContext()
 
     def code(self, workflow: str, version: str) -> Program | None:
         """Return the code of a workflow in this process, whether or not it hosts runs."""
-        known = self._service.known_code
+        known = self._code or self._service.known_code
         return code_program(known.program(workflow, version)) if known is not None else None
 
     async def is_offered(self, workflow: str, version: str) -> bool:
