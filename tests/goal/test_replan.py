@@ -1,4 +1,4 @@
-"""Planning a running run again changes nothing that is pending or active: docs/internals/goal.md#9-patches, rule 9."""
+"""Planning a running run again changes nothing that is pending or active: docs/internals/goal.md#9-patches."""
 
 from __future__ import annotations
 

@@ -170,6 +170,37 @@ def test_what_is_wrong_with_a_patch_is_said_before_anything_happens() -> None:
     play(body)
 
 
+def test_a_process_without_a_host_knows_the_steps_of_the_hosts(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/weft.db"
+
+    async def story() -> None:
+        app, gates = shop(url)
+        async with app, weft.Client(url) as client:
+            gates["fail"].set()
+            own = await app.start("pricing", {"n": 2}, id="p")
+            handle = client.get("p")
+            plan = await handle.patch(goals={"add": ["short"]}, catalogue="now")
+            assert {("joins", "short"), ("joins", "note")} <= set(said(plan))
+            other, _ = shop(url)
+            other.step(gives="extra")(extra)
+            async with other:
+                plan = await handle.patch(goals={"add": ["extra"]}, catalogue="now", dry_run=True)
+                assert ("joins", "extra") in said(plan)
+            disagreeing = weft.App(url)
+            disagreeing.step(gives="extra", name="short")(extra)
+            async with disagreeing:
+                with pytest.raises(weft.Refused, match="register different ones"):
+                    await handle.patch(replan=True, catalogue="now")
+            gates["price"].set()
+            assert (await own.result(timeout=60))["short"] == len(BIG) + 4
+
+    asyncio.run(story())
+
+
+async def extra(n: int) -> int:
+    return n
+
+
 def test_without_a_host_the_steps_of_now_are_not_known(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/weft.db"
 
@@ -182,8 +213,28 @@ def test_without_a_host_the_steps_of_now_are_not_known(tmp_path: Path) -> None:
                 await handle.result(timeout=60)
         async with weft.Client(url) as client:
             patches = PatchService(client.service)
-            with pytest.raises(weft.Refused, match="does not know the registered steps"):
+            with pytest.raises(weft.Refused, match="no process hosts the store") as caught:
                 await patches.patch("p", {"catalogue": "now"})
+            assert "Start a process" in (caught.value.hint or "")
             assert (await patches.patch("p", {"given": {"tax": 2.0}})).applied
 
     asyncio.run(story())
+
+
+def test_an_undo_completes_the_run_only_with_leave(tmp_path: Path) -> None:
+    async def body(app: weft.App, gates: dict[str, asyncio.Event]) -> None:
+        handle = await app.start("pricing", {"n": 2}, id="p")
+        await handle.patch(goals={"add": ["price"]})
+        await handle.patch(given={"total": 10, "tax": 1.0})
+        while "bill" not in [
+            event.data.get("step") for event in await _events(handle) if event.kind == "step_completed"
+        ]:
+            await asyncio.sleep(0.01)
+        assert (await handle.undo_patch()).applied
+        with pytest.raises(weft.PatchRefused) as caught:
+            await handle.undo_patch()
+        assert [refusal.code for refusal in caught.value.plan.refusals] == ["patch.would_end"]
+        assert (await handle.undo_patch(ends=True)).applied
+        assert (await handle.result(timeout=60))["bill"] == "10+1.0"
+
+    play(body)

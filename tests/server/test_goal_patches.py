@@ -52,6 +52,20 @@ def test_a_goal_run_is_patched_and_the_patch_is_undone(server: Server) -> None:
     assert [one.get("by", "") for one in server.get(f"{path}/versions").json["versions"]][:2] == ["", "ann"]
 
 
+def test_an_undo_completes_the_run_only_with_leave(server: Server) -> None:
+    run = server.start("summed", id="s-1", order_id="o-1")
+    server.until(run, "step_started")
+    path = f"{API}/runs/{run}"
+    server.post(f"{path}/patch", {"patch": {"goals": {"add": ["measure"]}}})
+    server.post(f"{path}/patch", {"patch": {"given": {"amount": 4}}})
+    server.until(run, "step_completed")
+    server.post(f"{path}/patch/undo", {})
+
+    assert server.post(f"{path}/patch/undo", {}).code == "patch.would_end"
+    assert server.post(f"{path}/patch/undo", {"ends": True}).json["applied"] is True
+    assert server.result(run)["output"]["result"] == {"total": 8.0}
+
+
 def test_a_refused_patch_is_a_problem_with_all_findings(server: Server) -> None:
     run = server.start("summed", id="s-1", order_id="o-1")
     server.until(run, "step_started")

@@ -43,6 +43,7 @@ from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.gc_thresholds import raise_gc_thresholds
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.host_description import describe_process
+from weft.runtime.host_steps import steps_version
 from weft.runtime.orders import StartOrder
 from weft.runtime.retention_policy import project_policy
 from weft.runtime.schedules import ScheduleService
@@ -190,15 +191,15 @@ class App(Registrar):
             retention_seconds=RETENTION_SECONDS,
         )
         catalogue = self.catalogue()
+        queues = catalogue.queues() or self.registered.queue_names()
+        described = describe_process(catalogue.programs(), queues, catalogue.style_of)
         given = Surroundings(
             store=store,
             clock=SystemClock(),
             ids=TimeIds(),
             executor=self._executor,
             settings=settings,
-            about=describe_process(
-                catalogue.programs(), catalogue.queues() or self.registered.queue_names(), catalogue.style_of
-            ),
+            about={**described, "steps": steps_version(catalogue.own_steps())},
             # SIGTERM ends the process cleanly, in a server as well as in a script.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )

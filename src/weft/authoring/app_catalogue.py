@@ -128,6 +128,9 @@ class AppCatalogue:
     def planned(self) -> list[StepDef]:
         return self._registered.planned()
 
+    def own_steps(self) -> list[StepDef]:
+        return self._registered.own_steps()
+
     def planned_step(self, name: str) -> StepDef | None:
         return self._registered.planned_step(name)
 

@@ -217,11 +217,21 @@ class Handle(Generic[R]):
         return await PatchService(self._service).patch(self.id, patch_document(ops, fields), options)
 
     async def undo_patch(
-        self, *, redo: bool = False, dry_run: bool = False, expect: str = "", by: str = "", reason: str = ""
+        self,
+        *,
+        redo: bool = False,
+        ends: bool = False,
+        dry_run: bool = False,
+        expect: str = "",
+        by: str = "",
+        reason: str = "",
     ) -> PatchPlan:
-        """Undo the last patch, or with ``redo`` the last undo. Judged like every patch."""
+        """Undo the last patch, or with ``redo`` the last undo. Judged like every patch.
+
+        With ``ends``, the undo may complete a goal run.
+        """
         options = PatchOptions(by=by, reason=reason, expect=expect, dry_run=dry_run)
-        return await PatchService(self._service).undo(self.id, options, redo=redo)
+        return await PatchService(self._service).undo(self.id, options, redo=redo, ends=ends)
 
     async def versions(self) -> list[RunVersion]:
         """Return the versions that the run has followed, oldest first."""

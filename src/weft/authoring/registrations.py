@@ -361,6 +361,10 @@ class Registrations:
         """Return the steps that goals are planned with."""
         return [entry.definition for entry in self.planner.entries.values()]
 
+    def own_steps(self) -> list[StepDef]:
+        """Return those of these steps that do not come from the store."""
+        return [step for step in self.planned() if step.id not in self._adopted]
+
     def planned_step(self, name: str) -> StepDef | None:
         """Return a step that goals are planned with; None if there is no such step."""
         return self.planner.step(name) if name in self.planner else None

@@ -396,9 +396,16 @@ class RemoteHandle(Handle[R]):
         return await self._remote.post(f"{self._path}/patch", body, PatchPlan, key=key)
 
     async def undo_patch(
-        self, *, redo: bool = False, dry_run: bool = False, expect: str = "", by: str = "", reason: str = ""
+        self,
+        *,
+        redo: bool = False,
+        ends: bool = False,
+        dry_run: bool = False,
+        expect: str = "",
+        by: str = "",
+        reason: str = "",
     ) -> PatchPlan:
-        body = {"redo": redo, "dry_run": dry_run, "expect": expect, "by": by, "reason": reason}
+        body = {"redo": redo, "ends": ends, "dry_run": dry_run, "expect": expect, "by": by, "reason": reason}
         return await self._remote.post(f"{self._path}/patch/undo", body, PatchPlan)
 
     async def versions(self) -> list[RunVersion]:

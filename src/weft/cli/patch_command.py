@@ -21,6 +21,7 @@ def patch(
     to: Annotated[str, typer.Option(metavar="VERSION", help="Follow this version or tag.")] = "",
     undo: Annotated[bool, typer.Option("--undo", help="Undo the last patch.")] = False,
     redo: Annotated[bool, typer.Option("--redo", help="Take back the last undo.")] = False,
+    ends: Annotated[bool, typer.Option("--ends", help="An undo or redo may complete a goal run.")] = False,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = "",
     workflow: OfWorkflow = None,
     status: WithStatus = None,
@@ -40,7 +41,10 @@ def patch(
     file = runs.pop() if runs and not (to or undo or redo) else None
     if [file is not None, bool(to), undo, redo].count(True) != 1:
         raise typer.BadParameter("give one of FILE, --to, --undo and --redo.", param_hint="FILE")
-    typed = TypedPatch(file=file, to=to, undo=undo or redo, redo=redo, expect=expect, reason=reason, dry_run=dry_run)
+    if ends and not (undo or redo):
+        raise typer.BadParameter('write "ends: true" in the patch itself.', param_hint="--ends")
+    undo, way = undo or redo, {"expect": expect, "reason": reason}
+    typed = TypedPatch(file=file, to=to, undo=undo, redo=redo, ends=ends, dry_run=dry_run, **way)
     filtered = bool(workflow or status or since or where)
     if len(runs) == 1 and not (filtered or apply or review):
         import asyncio

@@ -28,6 +28,7 @@ class TypedPatch(msgspec.Struct, frozen=True, kw_only=True):
     to: str
     undo: bool
     redo: bool
+    ends: bool
     expect: str
     reason: str
     dry_run: bool
@@ -42,7 +43,7 @@ async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | 
             service.declared = declared_code(app)
         patches = PatchService(service)
         if typed.undo:
-            plan = await patches.undo(row.id, options, redo=typed.redo)
+            plan = await patches.undo(row.id, options, redo=typed.redo, ends=typed.ends)
         else:
             plan = await patches.patch(row.id, document, options)
     if json:
@@ -62,7 +63,7 @@ def declared_code(app: str | None) -> HostCatalogue | None:
 def patch_options(typed: TypedPatch) -> dict[str, Any]:
     """Return a patch as the options of a bulk. Raises BadPatch, NotFound."""
     if typed.undo:
-        return {"redo" if typed.redo else "undo": True}
+        return {"redo" if typed.redo else "undo": True, **({"ends": True} if typed.ends else {})}
     return {"patch": _document(typed)}
 
 

@@ -30,12 +30,13 @@ class PatchVerb:
     is_for_admins = False
 
     def check(self, options: Mapping[str, Any]) -> None:
-        wrong = [name for name in options if name not in ("patch", "undo", "redo")]
+        wrong = [name for name in options if name not in ("patch", "undo", "redo", "ends")]
         ways = [isinstance(options.get("patch"), Mapping), options.get("undo") is True, options.get("redo") is True]
-        if wrong or sum(ways) != 1 or len(options) != 1:
+        is_whole = len(options) == 1 or (len(options) == 2 and options.get("ends") is True and not ways[0])
+        if wrong or sum(ways) != 1 or not is_whole:
             raise UsageError(
-                "A bulk patch takes exactly one of patch, undo and redo.",
-                hint='{"patch": {"ops": […]}}, {"undo": true} or {"redo": true}.',
+                "A bulk patch takes exactly one of patch, undo and redo; the last two with ends if runs may complete.",
+                hint='{"patch": {"ops": […]}}, {"undo": true} or {"redo": true, "ends": true}.',
                 code="bulk.bad_option",
             )
 
@@ -61,7 +62,7 @@ async def _patch(service: RunService, row: RunRow, job: BulkJob, options: PatchO
     patches = PatchService(service)
     if "patch" in job.options:
         return await patches.patch(row.id, job.options["patch"], options)
-    return await patches.undo(row.id, options, redo=bool(job.options.get("redo")))
+    return await patches.undo(row.id, options, redo=bool(job.options.get("redo")), ends=bool(job.options.get("ends")))
 
 
 class ForkVerb:

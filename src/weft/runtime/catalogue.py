@@ -93,6 +93,10 @@ class HostCatalogue(Protocol):
         """Return the steps that goals are planned with."""
         ...
 
+    def own_steps(self) -> Sequence[StepDef]:
+        """Return those of these steps that do not come from the store."""
+        ...
+
     def planned_step(self, name: str) -> StepDef | None:
         """Return one of the steps that goals are planned with."""
         ...

@@ -11,9 +11,10 @@ from weft.core.findings import Finding
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.patch.request import GoalRequest
 from weft.core.run.state import State
-from weft.errors import BadPatch, Refused
+from weft.errors import BadPatch
 from weft.ports.store import RunRow
 from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.runtime.host_steps import registered_now
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
 
 FIELDS = ("given", "goals", "steps", "catalogue", "replan")
@@ -54,7 +55,7 @@ async def prepare_goal_patch(parts: PatchParts, row: RunRow, patch: bytes) -> Pr
         catalogue=form.catalogue,
         replan=form.replan,
         ends=form.ends,
-        registered=_registered(parts, row) if form.catalogue == "now" else [],
+        registered=await _registered(parts) if form.catalogue == "now" else [],
     )
     return PreparedPatch(base=row.version, version=row.version, reason=form.reason, prepared=Raw(_encode(request)))
 
@@ -62,6 +63,11 @@ async def prepare_goal_patch(parts: PatchParts, row: RunRow, patch: bytes) -> Pr
 async def prepare_goal_undo(_: PatchParts, row: RunRow, _state: State, _rev: int) -> PreparedPatch:
     """Prepare the undo of a patch. The run knows its earlier goals and steps."""
     return PreparedPatch(base=row.version, version=row.version)
+
+
+def with_end(prepared: PreparedPatch) -> PreparedPatch:
+    """Let the undo of a patch complete the run."""
+    return msgspec.structs.replace(prepared, prepared=Raw(_encode(GoalRequest(ends=True))))
 
 
 def read_goal_patch(patch: bytes) -> GoalPatch:
@@ -91,10 +97,8 @@ def _loaded(parts: PatchParts, steps: dict[str, Any]) -> dict[str, StepDef]:
     return {step.id: step for step in load_steps({"steps": steps}, GOAL_LANGUAGES, parts.catalogue).steps}
 
 
-def _registered(parts: PatchParts, row: RunRow) -> list[StepDef]:
-    if parts.catalogue is None:
-        raise Refused(
-            f"{row.id} cannot be patched with the catalogue of now: this process does not know the registered steps.",
-            hint="Use the server, or a process that runs the app.",
-        )
-    return list(parts.catalogue.planned())
+async def _registered(parts: PatchParts) -> list[StepDef]:
+    """Return the steps that are registered now, as the host in this process knows them, or else as the store does."""
+    if parts.catalogue is not None:
+        return list(parts.catalogue.planned())
+    return await registered_now(parts.definitions, parts.hosts, parts.clock)

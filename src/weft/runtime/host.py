@@ -35,6 +35,7 @@ from weft.runtime.duties.table import Parts, duties
 from weft.runtime.duties.tasks import TasksDuty
 from weft.runtime.effects import Dispatcher
 from weft.runtime.fetch import Fetcher
+from weft.runtime.host_steps import publish_steps
 from weft.runtime.library import Library
 from weft.runtime.local import LocalRuns, LocalWork
 from weft.runtime.loop_share import NewChildren, Turns
@@ -501,6 +502,8 @@ class Host:
         self.committer.start()
         await self.library.publish()
         await self.steps.start()
+        own, now = self.catalogue.own_steps(), self.clock.now_ms()
+        await self.retry_until_available(partial(publish_steps, self.store.definitions, own, now))
         await self.retry_until_available(self.library.refresh)
         await self.shared.refresh()
         # Declared before anything is claimed, so that an overdue schedule fires by its present definition.

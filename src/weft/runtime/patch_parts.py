@@ -10,6 +10,7 @@ from msgspec import Raw
 from weft.core.events import ABSENT
 from weft.ports.clock import Clock
 from weft.ports.definitions import Definition, Definitions
+from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.run.driver import Program
@@ -39,6 +40,9 @@ class PatchParts(Protocol):
 
     @property
     def definitions(self) -> Definitions: ...
+
+    @property
+    def hosts(self) -> Hosts | None: ...
 
     @property
     def catalogue(self) -> HostCatalogue | None: ...

@@ -18,6 +18,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
+from weft.core.findings import Finding
 from weft.core.ids import RunId, Seq
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.patches import judge_patch, moved_on, patch_refused
@@ -25,13 +26,14 @@ from weft.core.run.revisions import to_redo, to_undo
 from weft.core.run.state import State
 from weft.core.run.statuses import unknown_command
 from weft.core.run.style import JudgedPatch
-from weft.errors import KeyReused, PatchRefused, Refused, StaleBase
+from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, StaleBase
 from weft.ports.definitions import Definitions
+from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.code_patches import prepare_code_patch, prepare_code_undo
 from weft.runtime.decision_inputs import DecisionInputs
-from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo
+from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, with_end
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
 from weft.runtime.offered_versions import is_offered
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
@@ -51,6 +53,7 @@ PATIENCE_SECONDS = 10.0
 POLL_SECONDS = 0.02
 WAITS = "No process hosts the run now; the next host will apply the patch."
 EMPTY = Raw(b"{}")
+ENDS = Raw(b'{"ends":true}')
 
 
 class PatchOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,6 +95,9 @@ PREPARE: Mapping[str, tuple[Prepare, PrepareUndo]] = {
 }
 """By style: how a patch and the undo of a patch are prepared."""
 
+WITH_END: Mapping[str, Callable[[PreparedPatch], PreparedPatch]] = {"goal": with_end}
+"""By style: how the undo of a patch is allowed to complete the run, where a patch can do that."""
+
 
 class PatchService:
     """The patches of the runs of a store, as one caller may see and make them."""
@@ -105,6 +111,11 @@ class PatchService:
     @property
     def definitions(self) -> Definitions:
         return self._service.store.definitions
+
+    @property
+    def hosts(self) -> Hosts | None:
+        """The hosts of the store. A tenant cannot see them."""
+        return getattr(self._service.store, "hosts", None)
 
     @property
     def catalogue(self) -> HostCatalogue | None:
@@ -155,14 +166,21 @@ class PatchService:
 
         return await self._carry_out(run_id, command, options)
 
-    async def undo(self, run_id: str, options: PatchOptions = NO_OPTIONS, *, redo: bool = False) -> PatchPlan:
-        """Undo the last patch of a run, or with ``redo`` the last undo. Judged like every patch."""
+    async def undo(
+        self, run_id: str, options: PatchOptions = NO_OPTIONS, *, redo: bool = False, ends: bool = False
+    ) -> PatchPlan:
+        """Undo the last patch of a run, or with ``redo`` the last undo. Judged like every patch.
+
+        With ``ends``, the undo may complete a goal run.
+        """
 
         async def command(row: RunRow) -> tuple[c.PatchRun, PreparedPatch]:
             state = await self._service.reader.state(row)
             rev = to_redo(state) if redo else to_undo(state)
             prepared = await self._prepare_of(row)[1](self, row, state, rev)
-            return _command(EMPTY, prepared, options, undoes=rev), prepared
+            if ends:
+                prepared = self._with_end(row, prepared)
+            return _command(ENDS if ends else EMPTY, prepared, options, undoes=rev), prepared
 
         return await self._carry_out(run_id, command, options)
 
@@ -178,6 +196,14 @@ class PatchService:
             elif isinstance(event, e.RunPatched):
                 found.append(_run_version(event, at, stored.seq))
         return found
+
+    def _with_end(self, row: RunRow, prepared: PreparedPatch) -> PreparedPatch:
+        allow = WITH_END.get(row.style)
+        if allow is None:
+            message = f"{row.id} does not plan, so ends says nothing."
+            found = [Finding("patch.invalid", message, "ends")]
+            raise BadPatch(f"The undo is not valid: {message}", hint="Leave ends out.", findings=found)
+        return allow(prepared)
 
     def _prepare_of(self, row: RunRow) -> tuple[Prepare, PrepareUndo]:
         found = PREPARE.get(row.style)

@@ -13,6 +13,7 @@ from weft.core.ids import GOAL, INTERNAL_WORKFLOWS
 from weft.errors import NotFound
 from weft.ports.definitions import Definition
 from weft.runtime.catalogue_log import CATALOGUE
+from weft.runtime.host_steps import HOST_STEPS
 from weft.runtime.offered_versions import offered_versions
 from weft.runtime.orders import stored_workflow
 from weft.runtime.programs import is_graph, read_graph
@@ -59,6 +60,8 @@ class _MadeFrom(msgspec.Struct):
     base: str = ""
 
 
+NOT_WORKFLOWS = (*INTERNAL_WORKFLOWS, CATALOGUE, HOST_STEPS)
+
 _made_from = msgspec.json.Decoder(_MadeFrom)
 
 
@@ -84,7 +87,7 @@ class VersionService:
         open_runs = await self._service.store.directory.open_versions()
         draining = [key for key in open_runs if key[1] and (all or await self._is_listed(key))]
         known = {*stored, *offered, *draining}
-        hidden = {*INTERNAL_WORKFLOWS, CATALOGUE, *(() if _is_registered(GOAL, offered) else (GOAL,))}
+        hidden = {*NOT_WORKFLOWS, *(() if _is_registered(GOAL, offered) else (GOAL,))}
         wanted = [key for key in known if name in {None, key[0]} and key[0] not in hidden]
         ages = {key: one.created_at for key, one in stored.items()}
         tags = await self._tag_names(name)

@@ -31,7 +31,7 @@ PATCHES = (
         scope=AccessScope.OPERATE,
         body=patches.UndoPatch,
         answer=PatchPlan,
-        errors=(NotFound, PatchRefused, Refused, RunFinished),
+        errors=(NotFound, BadPatch, PatchRefused, Refused, RunFinished),
     ),
     ApiRoute(
         name="getRunVersions",

@@ -29,6 +29,8 @@ class UndoPatch(views.Form, frozen=True, kw_only=True):
     """Undo the last patch of a run, or take back the last undo."""
 
     redo: bool = False
+    ends: bool = False
+    """Whether the undo may complete a goal run."""
     dry_run: bool = False
     expect: views.Text = ""
     reason: views.Text = ""
@@ -50,7 +52,8 @@ async def patch(call: ApiCall) -> PatchPlan:
 async def undo(call: ApiCall) -> PatchPlan:
     """Undo the last patch of a run."""
     asked = call.body_as(UndoPatch)
-    return await PatchService(call.service).undo(call.parameters["id"], _options(call, asked), redo=asked.redo)
+    options, patches = _options(call, asked), PatchService(call.service)
+    return await patches.undo(call.parameters["id"], options, redo=asked.redo, ends=asked.ends)
 
 
 async def versions(call: ApiCall) -> RunVersions:
