@@ -64,7 +64,7 @@ def test_a_run_is_drawn_with_what_it_has_done(sorting: Weft) -> None:
     assert "✓ look" in drawn
     assert "✗ doubt" in drawn
     assert "○ nothing" in drawn or "nothing" in drawn
-    assert "failed: ValueError: 9 is too much" in drawn
+    assert "failed in doubt: ValueError: 9 is too much" in drawn
 
 
 def test_the_picture_can_be_had_as_svg_and_as_mermaid(sorting: Weft) -> None:
@@ -192,6 +192,18 @@ def test_explain_of_a_run_that_is_over_says_what_became_of_its_branches(weft: We
     assert weft("retry", "j").code == 0
     assert "a dead letter" not in weft("explain", "j").out
     assert weft("dlq").out.count("ValueError") == 0
+
+
+def test_a_failed_script_is_shown_with_its_node_and_without_lines_of_weft(weft: Weft, folder: Path) -> None:
+    (folder / "scripted.py").write_text(
+        "import weft\napp = weft.App()\n"
+        "app.graph({'name': 'sums', 'nodes': {'add': {'script': {'lua': 'local x = nil\\nreturn x.y'}}}})\n"
+    )
+    said = weft("run", "scripted.py", "sums", "--id", "s-1")
+    assert said.code == 1
+    shown = weft("show", "s-1").out
+    assert "failed in add: ScriptFailed: Lua script, line 2" in shown
+    assert "Traceback" not in said.err + shown
 
 
 def test_a_graph_is_checked_before_anything_runs(sorting: Weft, folder: Path) -> None:

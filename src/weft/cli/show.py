@@ -161,7 +161,8 @@ async def print_end(out: Console, service: RunService, row: RunRow, history: His
         _print_not_undone(out, history)
     elif history.status == "failed" and history.failure is not None:
         print_traceback(out, history.failure)
-        out.print(SafeText(f"failed: {failure_text(history.failure)}", style="red"))
+        text, step = failure_text(history.failure), history.failure.step
+        out.print(SafeText(f"failed{f' in {step}' if step and step not in text else ''}: {text}", style="red"))
         _print_not_undone(out, history)
         out.print(SafeText(after_failure(row, history), style="dim"))
     elif history.status == "cancelled":

@@ -10,7 +10,7 @@ from pathlib import Path
 from traceback import FrameSummary, StackSummary, TracebackException
 from types import TracebackType
 
-from weft.errors import RecordedTraceback
+from weft.errors import RecordedTraceback, WeftError
 from weft.steps.frames import is_outside, is_users
 from weft.steps.secrets import strike
 
@@ -24,9 +24,16 @@ _VISIBLE = {code: f"\\x{code:02x}" for code in (*range(32), *range(127, 160)) if
 
 
 def traceback_of(error: BaseException) -> str:
-    """Format an exception with its causes. Never raises, even if the exception is malformed."""
+    """Format an exception with its causes. Never raises, even if the exception is malformed.
+
+    An error that Weft itself raised, such as the failure of a script or of a request, has no traceback: its lines are
+    not the user's.
+    """
     try:
-        return _formatted(TracebackException.from_exception(error, compact=True))
+        found = TracebackException.from_exception(error, compact=True)
+        if isinstance(error, WeftError) and not (isinstance(error.__cause__, RecordedTraceback) or _is_users(found)):
+            return ""
+        return _formatted(found)
     except BaseException as broken:  # noqa: BLE001  # some exceptions cannot be formatted
         return f"<the traceback of {type(error).__name__} cannot be formatted: {type(broken).__name__}>"
 
@@ -51,6 +58,11 @@ def user_line_of(traceback: TracebackType | None) -> str:
             if belongs(path):
                 return f"{Path(path).name}:{line}"
     return ""
+
+
+def _is_users(found: TracebackException) -> bool:
+    """Return whether an exception or one of its causes passed through the user's code."""
+    return any(is_users(frame.filename) for part in _parts(found) for frame in part.stack)
 
 
 def _formatted(found: TracebackException) -> str:
