@@ -351,7 +351,7 @@ def test_the_source_stays_as_it_was_written() -> None:
         (
             {"name": "a/b", **nodes(a={})},
             "name",
-            "'a/b' cannot name a place in a workflow. Use 1 to 200 printable characters without / and #, and do not begin with ~, & or !.",
+            "'a/b' is not a valid name. Use 1 to 200 printable characters without / and #, and do not begin with ~, & or !.",
         ),
         ({"nodes": {}}, "nodes", "a graph needs at least one node."),
         ({"nodes": {"a": None}}, "nodes.a", "must be a mapping, not empty."),

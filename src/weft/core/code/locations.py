@@ -29,7 +29,7 @@ def check_name(name: str) -> str:
     """Return the name if it is valid in a location. Raises BadValue."""
     if not name or len(name) > NAME_MAX or name[0] in _RESERVED or "/" in name or "#" in name or not name.isprintable():
         raise BadValue(
-            f"{name[:60]!r} cannot name a place in a workflow.",
+            f"{name[:60]!r} is not a valid name.",
             hint="Use 1 to 200 printable characters without / and #, and do not begin with ~, & or !.",
             code="value.bad_name",
         )
