@@ -192,7 +192,15 @@ def test_branches_are_counted_where_they_are_and_where_they_meet() -> None:
     table = started(graph, {"batch": "b", "urls": [str(n) for n in range(20)]}, steps, 2)
     picture = of_run(graph, table)
     assert box(picture, "fetch") == Box(
-        "fetch", "fetch", "GET ${url}", "plain", "working", 2, ("14 working", "4 queued"), box(picture, "fetch").tip
+        id="fetch",
+        title="fetch",
+        subtitle="GET ${url}",
+        mark="working",
+        times=2,
+        badges=("14 working", "4 queued"),
+        tip=box(picture, "fetch").tip,
+        kind="http",
+        group="fan_out list",
     )
     assert box(picture, "split").badges == ("2 working",)
     assert box(picture, "documents").badges == ("0 of 20 branches", "needs 18")

@@ -46,7 +46,8 @@ RULES = {
     "startRun": SHARED, "listRuns": SHARED, "listWorkflows": SHARED, "listVersions": SHARED, "getVersion": SHARED,
     "listNodeTypes": SHARED, "listSteps": SHARED, "getStep": SHARED, "plan": SHARED, "listApprovals": SHARED,
     "listDeadLetters": SHARED, "followAll": SHARED, "bulk": SHARED,
-    "getRun": RUN, "listEvents": RUN, "getTree": RUN, "getResult": RUN, "explainRun": RUN, "sendMessage": RUN,
+    "getRun": RUN, "listEvents": RUN, "getTree": RUN, "getPicture": RUN, "getStanding": RUN,
+    "listPlaces": RUN, "getPlace": RUN, "getTimeline": RUN, "getResult": RUN, "explainRun": RUN, "sendMessage": RUN,
     "sendRequest": RUN, "getAnswer": RUN,
     "cancelRun": RUN, "pauseRun": RUN, "resumeRun": RUN, "retryRun": RUN, "forkRun": RUN, "diffRuns": RUN,
     "followRun": RUN, "listStreams": RUN, "readStream": RUN, "followStream": RUN, "patchRun": RUN, "undoPatch": RUN,
@@ -93,6 +94,7 @@ NAMES = {
     "step": "s",
     "request": "r",
     "other": "same",
+    "number": "2",
 }
 PLACES = {"requeueDeadLetter": ":t1", "discardDeadLetter": ":t1"}
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
 from weft.core.code.machine import CodeMachine
 from weft.observe.code_check import check_code
+from weft.observe.code_picture import picture_of_code
 from weft.observe.diagnosis import PendingWait, Progress
 from weft.observe.live_finding import LiveFinding, LiveRun
+from weft.observe.pictures import Picture
+from weft.observe.places import Place
 from weft.observe.style_views import StyleViews
 from weft.observe.task_wait import timer_wait
 
@@ -48,6 +51,11 @@ class CodeViews(StyleViews[CodeMachine]):
             ]
             if any(open_):
                 yield Progress(entry.key, len(open_) - sum(open_), msgspec.json.decode(entry.output, type=int))
+
+    def picture_of(self, machine: CodeMachine, places: Iterable[Place], taken: Mapping[str, int]) -> Picture:
+        """Return what the run has recorded, as a picture."""
+        seq = machine.state.seq
+        return picture_of_code(machine.state.workflow, places, seq)
 
     async def check_live(self, run: LiveRun, machine: CodeMachine) -> LiveFinding:
         return await check_code(run, machine)

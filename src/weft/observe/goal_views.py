@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from weft.observe.goal_steps import excluded_from, steps_of
 from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, Operation, StyleOperations
 from weft.observe.pictures import Picture, picture_of_plan
+from weft.observe.places import Place
 from weft.observe.plan_tree import PlanTree, plan_tree
 from weft.observe.runs import read_run
 from weft.observe.style_views import StyleViews
@@ -90,6 +91,12 @@ class GoalViews(StyleViews[GoalMachine]):
         if machine is None or machine.plan is None:
             return None
         return picture_of_plan(machine.plan, machine.state, title=row.workflow)
+
+    def picture_of(self, machine: GoalMachine, places: Iterable[Place], taken: Mapping[str, int]) -> Picture | None:
+        """Return the plan that the run follows, with the state of its steps; None before the run is planned."""
+        if machine.plan is None:
+            return None
+        return picture_of_plan(machine.plan, machine.state, title=machine.state.workflow)
 
     async def overview(self, service: RunService, row: RunRow) -> PlanTree | None:
         """Return the plan as a tree, with the known facts; None before the run has begun."""

@@ -18,6 +18,8 @@ class GraphOperations:
     def __init__(self, keep: Keep) -> None:
         self._keep = keep
         self._visits: dict[str, int] = {}
+        self._at_work: dict[str, Operation] = {}
+        """The newest operation of each token."""
 
     def apply(self, event: Any, stored: StoredEvent) -> Operation | None:
         """Apply an event. Returns the operation that it began; None if it does not concern work at a node."""
@@ -30,8 +32,19 @@ class GraphOperations:
             end(operation, "failed", stored.at)
             return self._keep(operation)
         if isinstance(event, _OPENING) and event.token:
-            return self._keep(new_operation(event, self._visit(event.node), stored))
+            operation = self._at_work[event.token] = new_operation(event, self._visit(event.node), stored)
+            return self._keep(operation)
+        if isinstance(event, e.RunPatched):
+            self._patch(event, stored)
         return None
+
+    def _patch(self, event: e.RunPatched, stored: StoredEvent) -> None:
+        """End the work of tokens that a patch moved or dropped. Their later outcome changes nothing."""
+        for change in event.tokens:
+            operation = self._at_work.get(change.token)
+            if change.do in ("move", "drop") and operation is not None and operation.status == "open":
+                operation.why = f"moved to {change.node}" if change.do == "move" else "dropped by a patch"
+                end(operation, "cancelled", stored.at)
 
     def reopen(self, steps: Sequence[str]) -> list[int]:
         """Return an empty list, because the event names all operations of a graph that are dropped."""

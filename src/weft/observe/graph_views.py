@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from weft.core import events as e
@@ -17,6 +18,7 @@ from weft.observe.graph_sentences import join_sentence, path_sentence, skip_sent
 from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, Operation, StyleOperations
 from weft.observe.pictures import Picture, edges_taken, picture_of_graph
+from weft.observe.places import Place
 from weft.observe.runs import read_run
 from weft.observe.style_views import StyleViews
 from weft.observe.task_wait import task_wait, timer_wait
@@ -83,10 +85,14 @@ class GraphViews(StyleViews[GraphMachine]):
         program = await service.reader.program(row)
         if program is None:
             return None
-        taken: set[str] = set()
+        taken: Counter[str] = Counter()
         async for stored in service.reader.events(row):
-            taken |= edges_taken([e.decode(stored.body)])
+            taken += edges_taken([e.decode(stored.body)])
         return picture_of_graph(program.graph, machine.state if machine is not None else None, taken)
+
+    def picture_of(self, machine: GraphMachine, places: Iterable[Place], taken: Mapping[str, int]) -> Picture:
+        """Return the graph that the run follows, with its tokens."""
+        return picture_of_graph(machine.graph, machine.state, taken)
 
     async def overview(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the picture of the run."""

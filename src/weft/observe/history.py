@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -56,6 +57,8 @@ class History:
         self.retries = 0
         self.held = ""
         self.not_undone: list[str] = []
+        self.dropped: set[int] = set()
+        """The numbers of operations that a retry, an edit or a result set by hand removed. They are performed anew."""
         self._names = ["~", "&"]
         self._newest: dict[str, int] = {}
         self._messages: dict[str, bytes] = {}
@@ -203,20 +206,36 @@ class History:
             case e.RunHeld(message=message):
                 self.status, self.held = "held", message
             case e.RunRetried(dropped=dropped, steps=steps):
-                self._reopen([*dropped, *self._style.reopen(steps)])
+                self._reopen()
+                self._drop([*dropped, *self._style.reopen(steps)])
+            case e.EntriesDropped(dropped=dropped):
+                self._drop(dropped)
+            case e.ResultSet():
+                self._set(event, at)
 
     def _over(self, status: str, at: int) -> None:
         self.status, self.ended, self.held = status, at, ""
         for operation in self.open():
             end(operation, "cancelled", at)
 
-    def _reopen(self, dropped: list[int]) -> None:
+    def _reopen(self) -> None:
         self.status, self.ended, self.failure, self.held = "running", None, None, ""
         self.retries += 1
-        for number in dropped:
+
+    def _drop(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
             operation = self.operations.get(number)
             if operation is not None and self._newest.get(operation.location) == number:
                 del self._newest[operation.location]
+                self.dropped.add(number)
+
+    def _set(self, event: e.ResultSet, at: int) -> None:
+        """Apply a result set by hand. The result of open work comes with the next event."""
+        operation = self.operations.get(event.entry)
+        if operation is not None and operation.status != "open":
+            operation.failure = event.failure
+            end(operation, "failed" if event.failure is not None else "done", at, bytes(event.output) or b"null")
+        self._drop(event.dropped)
 
 
 def _answer(event: e.AskAnswered) -> bytes:

@@ -12,6 +12,7 @@ from weft.observe.explanation import StyleSentences
 from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, NoOperations, Operation, StyleOperations
 from weft.observe.pictures import Picture
+from weft.observe.places import Place
 from weft.observe.plan_tree import PlanTree
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
@@ -51,6 +52,13 @@ class StyleViews(Generic[M]):
 
     async def picture(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the picture of a run; None if it has none. Raises NotFound, RunUnreadable."""
+        return None
+
+    def picture_of(self, machine: M, places: Iterable[Place], taken: Mapping[str, int]) -> Picture | None:
+        """Return the picture of a run as it stands in ``machine``; None if it has none.
+
+        ``places`` are its places up to then, and ``taken`` says how often its edges were taken.
+        """
         return None
 
     async def overview(self, service: RunService, row: RunRow) -> Picture | PlanTree | None:

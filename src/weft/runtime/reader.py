@@ -165,20 +165,27 @@ class RunReader:
             return None
         return None
 
-    async def events(self, row: RunRow, *, after: int = 0, follow: bool = False) -> AsyncIterator[StoredEvent]:
+    async def events(
+        self, row: RunRow, *, after: int = 0, until: int | None = None, follow: bool = False
+    ) -> AsyncIterator[StoredEvent]:
         """Yield committed events in order; with ``follow`` also those to come, until the run is over.
+
+        ``until`` is the number of the last event to yield.
 
         Raises RunUnreadable at the first that cannot be read.
         """
         seq = Seq(after)
         while True:
-            page, problem = await readable(self._log, row, after=seq, limit=EVENTS_PER_PAGE)
+            limit = EVENTS_PER_PAGE if until is None else min(EVENTS_PER_PAGE, until - seq)
+            if limit <= 0:
+                return
+            page, problem = await readable(self._log, row, after=seq, limit=limit)
             for event in page:
                 yield event
                 seq = event.seq
             if problem is not None:
                 raise problem
-            if len(page) == EVENTS_PER_PAGE:
+            if len(page) == limit:
                 continue
             if not follow:
                 return

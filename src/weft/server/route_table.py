@@ -43,6 +43,7 @@ from weft.server.router import API, ApiRoute
 from weft.server.run_routes import COMMANDS, RUNS
 from weft.server.schedule_routes import SCHEDULES
 from weft.server.telemetry import MEDIA
+from weft.server.view_routes import VIEWS
 from weft.server.workflow_routes import WORKFLOWS
 
 SSE = "text/event-stream"
@@ -424,6 +425,7 @@ ABOUT = (
 
 ROUTES: tuple[ApiRoute, ...] = (
     *RUNS,
+    *VIEWS,
     *COMMANDS,
     *BULKS,
     *BUNDLES,

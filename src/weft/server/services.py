@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable
 
 from weft.errors import NotRunning
+from weft.observe.viewed_run import ViewedRuns
 from weft.runtime.service import RunService
 from weft.server.access.gate import AccessGate, create_access_gate
 from weft.server.admission import Admission
@@ -39,6 +40,7 @@ class Services:
         self.limits = limits or RequestLimits()
         self.rates = RequestRates(self.limits.rate_per_second)
         self.feed = Feed()
+        self.viewed = ViewedRuns()
         self.notifier = create_notifier(lambda: self.runs)
         self.leases = Leases()
         self.telemetry = Telemetry()

@@ -14,6 +14,7 @@ import msgspec
 Shape = Literal["plain", "choice", "join", "start", "end"]
 Mark = Literal["idle", "done", "working", "waiting", "queued", "failed", "skipped"]
 ArrowKind = Literal["main", "back", "error", "timeout"]
+GroupKind = Literal["fan_out", "loop", "scope"]
 
 
 class Box(msgspec.Struct, frozen=True):
@@ -21,6 +22,7 @@ class Box(msgspec.Struct, frozen=True):
 
     ``subtitle`` says what the box does, ``badges`` show its state, and ``tip`` has the details for which there is no
     room, one per line. ``times`` is how often it was performed. A ``start`` without a title is drawn as a dot.
+    ``kind`` is the kind of work, and ``group`` the innermost group that the box is in.
     """
 
     id: str
@@ -31,10 +33,25 @@ class Box(msgspec.Struct, frozen=True):
     times: int = 0
     badges: tuple[str, ...] = ()
     tip: str = ""
+    kind: str = ""
+    group: str = ""
+
+
+class Group(msgspec.Struct, frozen=True):
+    """Boxes that belong together: the branches of a fan-out, the body of a loop, a scope of code."""
+
+    id: str
+    title: str
+    kind: GroupKind
+    parent: str = ""
+    """The group around this one, if there is one."""
 
 
 class Arrow(msgspec.Struct, frozen=True):
-    """An arrow. A ``back`` arrow closes a loop: it leads upwards and is ignored when boxes are ranked."""
+    """An arrow. A ``back`` arrow closes a loop: it leads upwards and is ignored when boxes are ranked.
+
+    ``times`` is how often it was taken, as far as that is known. ``id`` names it among the arrows of the picture.
+    """
 
     source: str
     to: str
@@ -42,6 +59,8 @@ class Arrow(msgspec.Struct, frozen=True):
     kind: ArrowKind = "main"
     taken: bool = False
     tip: str = ""
+    times: int = 0
+    id: str = ""
 
 
 class Picture(msgspec.Struct, frozen=True):
@@ -51,6 +70,7 @@ class Picture(msgspec.Struct, frozen=True):
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...] = ()
     subtitle: str = ""
+    groups: tuple[Group, ...] = ()
 
     def __post_init__(self) -> None:
         ids = {box.id for box in self.boxes}
@@ -82,6 +102,7 @@ def cleaned(picture: Picture) -> Picture:
             msgspec.structs.replace(arrow, label=printable(arrow.label), tip=_lines(arrow.tip))
             for arrow in picture.arrows
         ),
+        groups=tuple(msgspec.structs.replace(group, title=printable(group.title)) for group in picture.groups),
     )
 
 

@@ -119,7 +119,7 @@ def _arrows(plan: GoalPlan, state: GoalState | None) -> Iterator[Arrow]:
     for (source, step), facts in ways.items():
         taken = state is not None and _is_taken(state, source, step, facts)
         label = ", ".join(facts)
-        yield Arrow(source, step, short(label), taken=taken, tip=label)
+        yield Arrow(source, step, short(label), taken=taken, tip=label, times=int(taken), id=f"{source}>{step}")
 
 
 def _is_taken(state: GoalState, source: str, step: str, facts: list[str]) -> bool:

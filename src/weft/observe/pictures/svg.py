@@ -44,7 +44,7 @@ def render_svg(picture: Picture) -> str:
     """Return the picture as SVG."""
     picture = cleaned(picture)
     live = picture.live
-    layout = lay_out(picture, _metrics(picture))
+    layout = lay_out(picture, metrics_of(picture))
     title = fitted(picture.title, 17, 900)
     top = MARGIN + (HEADING if picture.title or picture.subtitle else 0)
     legend = _legend(picture) if live else []
@@ -69,7 +69,8 @@ def render_svg(picture: Picture) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _metrics(picture: Picture) -> LayoutMetrics:
+def metrics_of(picture: Picture) -> LayoutMetrics:
+    """Return the sizes and distances of a picture in pixels."""
     live = picture.live
     return LayoutMetrics(
         box=lambda box: _box_size(box, live=live),

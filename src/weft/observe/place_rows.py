@@ -1,0 +1,129 @@
+"""Lists of places: found, ordered and cut into pages, without their values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from weft.observe.pictures import Mark
+from weft.observe.place_log import PlaceLog
+from weft.observe.places import Place, PlaceChange
+
+Order = Literal["first", "last"]
+
+
+class PlaceRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A place as lists and the timeline show it. Times are in milliseconds since 1970."""
+
+    number: int
+    place: str
+    box: str
+    kind: str
+    what: str = ""
+    mark: Mark
+    began: int
+    """The number of the event with which it began, and below of the one with which it ended."""
+    ended: int | None = None
+    started_at: int
+    ended_at: int | None = None
+    due_at: int | None = None
+    attempts: int = 1
+    attempts_max: int = 0
+    rounds: int = 0
+    branch: int | None = None
+    """The item of a map or of a step's work, or the round of a loop, in which it is."""
+    child: str = ""
+    why: str = ""
+    failure: str = ""
+    """The first line of the failure, if there is one."""
+    output_bytes: int = 0
+
+
+class PlaceSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """Which places are wanted, and in which order. ``after`` is the number of the last place of the page before."""
+
+    seq: int
+    box: str | None = None
+    marks: frozenset[str] = frozenset()
+    text: str = ""
+    order: Order = "first"
+    after: int | None = None
+    limit: int = 200
+
+
+def find_places(log: PlaceLog, search: PlaceSearch) -> tuple[list[PlaceRow], int | None]:
+    """Return a page of places, and the number to continue after; None if it is the last page."""
+    found: list[PlaceRow] = []
+    for place in _ordered(log, search):
+        standing = place.standing(search.seq)
+        if standing is None or not _matches(place, standing, search):
+            continue
+        if len(found) == search.limit:
+            return found, found[-1].number
+        found.append(row_of(place, standing))
+    return found, None
+
+
+def _ordered(log: PlaceLog, search: PlaceSearch) -> Iterator[Place]:
+    numbers = [number for number in log.places if number <= search.seq]
+    if search.order == "last":
+        numbers.reverse()
+    for number in numbers:
+        is_later = search.after is None or (number > search.after if search.order == "first" else number < search.after)
+        if is_later:
+            yield log.places[number]
+
+
+def _matches(place: Place, standing: PlaceChange, search: PlaceSearch) -> bool:
+    if search.box is not None and place.box != search.box:
+        return False
+    if search.marks and place.mark(standing) not in search.marks:
+        return False
+    text = search.text.casefold()
+    return not text or any(
+        text in one.casefold()
+        for one in (place.operation.location, place.operation.what, standing.why, _failure(standing))
+    )
+
+
+def row_of(place: Place, standing: PlaceChange) -> PlaceRow:
+    """Return the row of a place that stands like this."""
+    operation = place.operation
+    is_open = standing.status == "open"
+    return PlaceRow(
+        number=place.number,
+        place=operation.location,
+        box=place.box,
+        kind=operation.kind,
+        what=operation.what,
+        mark=place.mark(standing),
+        began=place.number,
+        ended=None if is_open else standing.seq,
+        started_at=place.changes[0].at,
+        ended_at=None if is_open else standing.at,
+        due_at=standing.due or None if is_open else None,
+        attempts=standing.attempts,
+        attempts_max=operation.attempts_max,
+        rounds=standing.rounds,
+        branch=_branch(operation.location),
+        child=operation.child,
+        why=standing.why,
+        failure=_failure(standing),
+        output_bytes=len(standing.output) if standing.status == "done" else 0,
+    )
+
+
+def _failure(standing: PlaceChange) -> str:
+    failure = standing.failure
+    return f"{failure.type}: {failure.message}".partition("\n")[0][:500] if failure is not None else ""
+
+
+def _branch(location: str) -> int | None:
+    """Return the innermost item or round in a location."""
+    for part in reversed(location.split("/")[:-1]):
+        if part.startswith("~") and part[1:].isdigit():
+            return int(part[1:])
+    last = location.rpartition("/")[2]
+    return int(last) if "/" in location and last.isdigit() else None

@@ -1,0 +1,70 @@
+"""The picture of a run, how it stands, its places and its timeline, over HTTP."""
+
+from __future__ import annotations
+
+from tests.server.kit import API, Server, covers
+
+
+def ended(server: Server, run: str, **given: object) -> str:
+    """Start a run that says hello, and wait for its end. Returns its address."""
+    server.start("hello", run, **given)
+    assert server.get(f"{API}/runs/{run}/result?wait=20").status == 200
+    return f"{API}/runs/{run}"
+
+
+@covers("getPicture", "getStanding")
+def test_a_run_is_shown_as_boxes_and_arrows(server: Server) -> None:
+    run = ended(server, "drawn", name="anna")
+
+    picture = server.get(f"{run}/picture").json
+    standing = server.get(f"{run}/standing").json
+
+    boxes = {box["id"]: box for box in picture["boxes"]}
+    assert {arrow["to"] for arrow in picture["arrows"]} == set(boxes) - {""}
+    assert all(box["w"] > 0 and box["x"] + box["w"] <= picture["width"] for box in boxes.values())
+    assert standing["status"] == "completed"
+    assert {standing["boxes"][name]["mark"] for name in boxes} == {"done"}
+    assert set(standing["arrows"]) == {arrow["id"] for arrow in picture["arrows"]}
+
+
+@covers("getStanding", "getPicture")
+def test_a_run_is_shown_as_it_was_after_an_event(server: Server) -> None:
+    run = ended(server, "earlier", name="anna")
+
+    first = server.get(f"{run}/standing?at=1").json
+
+    assert first["status"] == "running"
+    assert not first["arrows"]
+    assert [box["id"] for box in server.get(f"{run}/picture?at=1").json["boxes"]] == [""]
+    missing = server.get(f"{run}/standing?at=1000")
+    assert (missing.status, missing.code) == (404, "run.not_found")
+
+
+@covers("listPlaces", "getPlace", "getTimeline")
+def test_places_have_pages_values_and_times(server: Server) -> None:
+    run = ended(server, "placed", name="anna")
+
+    first = server.get(f"{run}/places?limit=1").json
+    rest = server.get(f"{run}/places?after={first['after']}").json
+    place = next(one for one in [*first["places"], *rest["places"]] if one["kind"] == "step")
+    one = server.get(f"{run}/places/{place['number']}").json
+    timeline = server.get(f"{run}/timeline").json
+
+    assert place["mark"] == "done"
+    assert one["place"] == place
+    assert one["output"] is not None
+    assert timeline["since"] <= timeline["rows"][0]["since"] <= timeline["until"]
+    assert place["box"] in {row["box"] for row in timeline["rows"]}
+    assert rest["after"] is None
+    assert server.get(f"{run}/places?q=nothing-like-it").json["places"] == []
+    assert server.get(f"{run}/places?box={place['box']}&mark=failed").json["places"] == []
+    assert server.get(f"{run}/places/0").status == server.get(f"{run}/places/x").status == 404
+
+
+def test_a_run_that_has_not_begun_has_no_picture_yet(server: Server) -> None:
+    server.post(f"{API}/runs", {"workflow": "hello", "input": {"name": "a"}, "id": "tomorrow", "delay": 86_400})
+
+    answer = server.get(f"{API}/runs/tomorrow/picture")
+
+    assert (answer.status, answer.json["hint"]) == (404, "weft explain tomorrow")
+    assert server.get(f"{API}/runs/tomorrow/places").json["places"] == []
