@@ -15,7 +15,7 @@ from weft.observe.pictures import Arrow, Box, Picture
 from weft.observe.pictures.layout import Area, Layout, lay_out
 from weft.observe.pictures.metrics import LayoutMetrics
 from weft.observe.pictures.model import cleaned
-from weft.observe.pictures.svg import _metrics as pixels
+from weft.observe.pictures.svg import metrics_of as pixels
 from weft.observe.pictures.tracks import LineTurn, lay_tracks
 
 PICTURES = many()

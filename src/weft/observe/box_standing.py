@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from weft.observe.pictures import Mark
-from weft.observe.places import Place
+from weft.observe.places import RunPlace
 
 FIRST: tuple[Mark, ...] = ("working", "waiting", "queued", "failed", "done", "skipped")
 """The marks by priority. The first one that a place of a box has is the mark of the box."""
@@ -25,7 +25,7 @@ class BoxStanding(msgspec.Struct, omit_defaults=True):
     badges: list[str] = []
 
 
-def standings_of(places: Iterable[Place], seq: int) -> dict[str, BoxStanding]:
+def standings_of(places: Iterable[RunPlace], seq: int) -> dict[str, BoxStanding]:
     """Return how each box stood after an event."""
     found: dict[str, BoxStanding] = {}
     marks: dict[str, set[Mark]] = {}

@@ -10,15 +10,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from weft.observe.box_standing import BoxStanding, standings_of
-from weft.observe.pictures import Arrow, Box, Group, Picture
-from weft.observe.places import Place, box_of
+from weft.observe.pictures import Arrow, Box, BoxGroup, Picture
+from weft.observe.places import RunPlace, box_of
 
 START = ""
 _HIDDEN = frozenset({"now", "random", "uuid", "set", "version"})
 """Kinds of places without a box: values that the code asks for on its way."""
 
 
-def picture_of_code(title: str, places: Iterable[Place], seq: int) -> Picture:
+def picture_of_code(title: str, places: Iterable[RunPlace], seq: int) -> Picture:
     """Return the picture of a code run after an event."""
     shown = [place for place in places if place.operation.kind not in _HIDDEN and place.standing(seq) is not None]
     boxes = {START: Box(START, shape="start", mark="done", times=1, tip=f"start of {title}", kind="start")}
@@ -42,7 +42,7 @@ def picture_of_code(title: str, places: Iterable[Place], seq: int) -> Picture:
     return Picture(title, tuple(boxes.values()), tuple(arrows), groups=tuple(_groups(boxes)))
 
 
-def _box(place: Place, standing: BoxStanding) -> Box:
+def _box(place: RunPlace, standing: BoxStanding) -> Box:
     operation = place.operation
     name = place.box.rpartition("/")[2]
     does = operation.kind if operation.what in ("", name) else f"{operation.kind} {operation.what}"
@@ -59,7 +59,7 @@ def _box(place: Place, standing: BoxStanding) -> Box:
     )
 
 
-def _groups(boxes: Iterable[str]) -> Iterator[Group]:
+def _groups(boxes: Iterable[str]) -> Iterator[BoxGroup]:
     """Yield a group for each scope with boxes, outer ones first."""
     known = {""}
     for box in boxes:
@@ -69,10 +69,10 @@ def _groups(boxes: Iterable[str]) -> Iterator[Group]:
             group = "/".join(parts[:size])
             if group not in known:
                 known.add(group)
-                yield Group(group, parts[size - 1], "scope", "/".join(parts[: size - 1]))
+                yield BoxGroup(group, parts[size - 1], "scope", "/".join(parts[: size - 1]))
 
 
-def _followed(places: Iterable[Place]) -> Counter[tuple[str, str]]:
+def _followed(places: Iterable[RunPlace]) -> Counter[tuple[str, str]]:
     """Count how often one box followed another in the same scope.
 
     The first place of an item follows its map. The first place of another scope follows the last one around it, which

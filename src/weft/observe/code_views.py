@@ -12,7 +12,7 @@ from weft.observe.code_picture import picture_of_code
 from weft.observe.diagnosis import PendingWait, Progress
 from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.pictures import Picture
-from weft.observe.places import Place
+from weft.observe.places import RunPlace
 from weft.observe.style_views import StyleViews
 from weft.observe.task_wait import timer_wait
 
@@ -52,7 +52,7 @@ class CodeViews(StyleViews[CodeMachine]):
             if any(open_):
                 yield Progress(entry.key, len(open_) - sum(open_), msgspec.json.decode(entry.output, type=int))
 
-    def picture_of(self, machine: CodeMachine, places: Iterable[Place], taken: Mapping[str, int]) -> Picture:
+    def picture_of(self, machine: CodeMachine, places: Iterable[RunPlace], taken: Mapping[str, int]) -> Picture:
         """Return what the run has recorded, as a picture."""
         seq = machine.state.seq
         return picture_of_code(machine.state.workflow, places, seq)

@@ -17,7 +17,7 @@ from weft.observe.goal_steps import excluded_from, steps_of
 from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, Operation, StyleOperations
 from weft.observe.pictures import Picture, picture_of_plan
-from weft.observe.places import Place
+from weft.observe.places import RunPlace
 from weft.observe.plan_tree import PlanTree, plan_tree
 from weft.observe.runs import read_run
 from weft.observe.style_views import StyleViews
@@ -92,7 +92,7 @@ class GoalViews(StyleViews[GoalMachine]):
             return None
         return picture_of_plan(machine.plan, machine.state, title=row.workflow)
 
-    def picture_of(self, machine: GoalMachine, places: Iterable[Place], taken: Mapping[str, int]) -> Picture | None:
+    def picture_of(self, machine: GoalMachine, places: Iterable[RunPlace], taken: Mapping[str, int]) -> Picture | None:
         """Return the plan that the run follows, with the state of its steps; None before the run is planned."""
         if machine.plan is None:
             return None

@@ -18,7 +18,7 @@ from weft.observe.graph_sentences import join_sentence, path_sentence, skip_sent
 from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, Operation, StyleOperations
 from weft.observe.pictures import Picture, edges_taken, picture_of_graph
-from weft.observe.places import Place
+from weft.observe.places import RunPlace
 from weft.observe.runs import read_run
 from weft.observe.style_views import StyleViews
 from weft.observe.task_wait import task_wait, timer_wait
@@ -90,7 +90,7 @@ class GraphViews(StyleViews[GraphMachine]):
             taken += edges_taken([e.decode(stored.body)])
         return picture_of_graph(program.graph, machine.state if machine is not None else None, taken)
 
-    def picture_of(self, machine: GraphMachine, places: Iterable[Place], taken: Mapping[str, int]) -> Picture:
+    def picture_of(self, machine: GraphMachine, places: Iterable[RunPlace], taken: Mapping[str, int]) -> Picture:
         """Return the graph that the run follows, with its tokens."""
         return picture_of_graph(machine.graph, machine.state, taken)
 

@@ -13,7 +13,7 @@ from weft.core import events as e
 from weft.observe.event_parts import EventPart
 from weft.observe.history import History
 from weft.observe.operations import Operation
-from weft.observe.places import DROPPED, Place, PlaceChange, box_of
+from weft.observe.places import DROPPED, PlaceChange, RunPlace, box_of
 from weft.ports.store import StoredEvent
 
 _WIDE = (
@@ -35,14 +35,14 @@ class PlaceLog:
 
     def __init__(self) -> None:
         self.history = History()
-        self.places: dict[int, Place] = {}
+        self.places: dict[int, RunPlace] = {}
         """The places by number. Numbers rise in the order in which places began."""
         self.seq = 0
         self.times: list[int] = []
         """The time of each event, in milliseconds since 1970."""
         self.edges: list[tuple[int, str]] = []
         """The edges that tokens of a graph took, with the number of the event."""
-        self._of: dict[int, Place] = {}
+        self._of: dict[int, RunPlace] = {}
 
     def add(self, stored: StoredEvent) -> list[EventPart]:
         """Add the next record of the log. Returns its events."""
@@ -64,7 +64,7 @@ class PlaceLog:
         """Record how an operation stands, if that is new."""
         place = self._of.get(id(operation))
         if place is None:
-            place = self._of[id(operation)] = Place(operation, box_of(operation.location), [])
+            place = self._of[id(operation)] = RunPlace(operation, box_of(operation.location), [])
             self.places[stored.seq] = place
         now = PlaceChange(
             stored.seq,
@@ -89,7 +89,7 @@ class PlaceLog:
             is_dropped = place.operation.number in self.history.dropped
             self._note(place.operation, stored, DROPPED if is_dropped else "")
 
-    def until(self, seq: int) -> Iterable[Place]:
+    def until(self, seq: int) -> Iterable[RunPlace]:
         """Return the places that had begun with an event or before, oldest first."""
         return (place for number, place in self.places.items() if number <= seq)
 

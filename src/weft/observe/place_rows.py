@@ -9,7 +9,7 @@ import msgspec
 
 from weft.observe.pictures import Mark
 from weft.observe.place_log import PlaceLog
-from weft.observe.places import Place, PlaceChange
+from weft.observe.places import PlaceChange, RunPlace
 
 Order = Literal["first", "last"]
 
@@ -66,7 +66,7 @@ def find_places(log: PlaceLog, search: PlaceSearch) -> tuple[list[PlaceRow], int
     return found, None
 
 
-def _ordered(log: PlaceLog, search: PlaceSearch) -> Iterator[Place]:
+def _ordered(log: PlaceLog, search: PlaceSearch) -> Iterator[RunPlace]:
     numbers = [number for number in log.places if number <= search.seq]
     if search.order == "last":
         numbers.reverse()
@@ -76,7 +76,7 @@ def _ordered(log: PlaceLog, search: PlaceSearch) -> Iterator[Place]:
             yield log.places[number]
 
 
-def _matches(place: Place, standing: PlaceChange, search: PlaceSearch) -> bool:
+def _matches(place: RunPlace, standing: PlaceChange, search: PlaceSearch) -> bool:
     if search.box is not None and place.box != search.box:
         return False
     if search.marks and place.mark(standing) not in search.marks:
@@ -88,7 +88,7 @@ def _matches(place: Place, standing: PlaceChange, search: PlaceSearch) -> bool:
     )
 
 
-def row_of(place: Place, standing: PlaceChange) -> PlaceRow:
+def row_of(place: RunPlace, standing: PlaceChange) -> PlaceRow:
     """Return the row of a place that stands like this."""
     operation = place.operation
     is_open = standing.status == "open"

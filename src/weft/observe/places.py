@@ -33,7 +33,7 @@ class PlaceChange(msgspec.Struct, frozen=True):
     output: bytes = b"null"
 
 
-class Place(msgspec.Struct):
+class RunPlace(msgspec.Struct):
     """One operation of a run and its changes, oldest first. ``box`` is the box of the picture that it belongs to."""
 
     operation: Operation

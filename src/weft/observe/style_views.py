@@ -12,7 +12,7 @@ from weft.observe.explanation import StyleSentences
 from weft.observe.live_finding import LiveFinding, LiveRun
 from weft.observe.operations import Keep, NoOperations, Operation, StyleOperations
 from weft.observe.pictures import Picture
-from weft.observe.places import Place
+from weft.observe.places import RunPlace
 from weft.observe.plan_tree import PlanTree
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
@@ -54,7 +54,7 @@ class StyleViews(Generic[M]):
         """Return the picture of a run; None if it has none. Raises NotFound, RunUnreadable."""
         return None
 
-    def picture_of(self, machine: M, places: Iterable[Place], taken: Mapping[str, int]) -> Picture | None:
+    def picture_of(self, machine: M, places: Iterable[RunPlace], taken: Mapping[str, int]) -> Picture | None:
         """Return the picture of a run as it stands in ``machine``; None if it has none.
 
         ``places`` are its places up to then, and ``taken`` says how often its edges were taken.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from weft.observe.pictures import Mark
-from weft.observe.places import Place
+from weft.observe.places import RunPlace
 
 SPANS_PER_BOX_MAX = 50
 
@@ -47,16 +47,16 @@ class TimeWindow(msgspec.Struct, frozen=True):
         return min(self.columns - 1, max(0, (at - self.since) * self.columns // width))
 
 
-def timeline_of(places: Iterable[Place], seq: int, window: TimeWindow) -> list[TimelineRow]:
+def timeline_of(places: Iterable[RunPlace], seq: int, window: TimeWindow) -> list[TimelineRow]:
     """Return a row for each box, in the order in which they began."""
-    by_box: dict[str, list[Place]] = {}
+    by_box: dict[str, list[RunPlace]] = {}
     for place in places:
         if place.standing(seq) is not None:
             by_box.setdefault(place.box, []).append(place)
     return [_row(box, found, seq, window) for box, found in by_box.items()]
 
 
-def _row(box: str, places: list[Place], seq: int, window: TimeWindow) -> TimelineRow:
+def _row(box: str, places: list[RunPlace], seq: int, window: TimeWindow) -> TimelineRow:
     ends = [_end(place, seq) for place in places]
     closed = [end for end in ends if end is not None]
     until = max(closed) if len(closed) == len(ends) else None
@@ -67,12 +67,12 @@ def _row(box: str, places: list[Place], seq: int, window: TimeWindow) -> Timelin
     return msgspec.structs.replace(row, spans=spans)
 
 
-def _end(place: Place, seq: int) -> int | None:
+def _end(place: RunPlace, seq: int) -> int | None:
     standing = place.standing(seq)
     return None if standing is None or standing.status == "open" else standing.at
 
 
-def _spans(place: Place, seq: int) -> Iterator[Span]:
+def _spans(place: RunPlace, seq: int) -> Iterator[Span]:
     """Yield the spans of a place, one for each way in which it stood."""
     changes = [change for change in place.changes if change.seq <= seq]
     for change, after in zip(changes, [*changes[1:], None], strict=True):
@@ -88,7 +88,7 @@ def _is_in(span: Span, window: TimeWindow) -> bool:
     return span.since <= window.until and (span.until is None or span.until >= window.since)
 
 
-def _counts(places: list[Place], ends: list[int | None], window: TimeWindow) -> list[int]:
+def _counts(places: list[RunPlace], ends: list[int | None], window: TimeWindow) -> list[int]:
     """Count how many places were open in each column."""
     changes = [0] * (window.columns + 1)
     for place, end in zip(places, ends, strict=True):

@@ -10,7 +10,7 @@ All functions are pure, and equal pictures give equal texts.
 
 from weft.observe.pictures.graphs import edges_taken, picture_of_graph
 from weft.observe.pictures.mermaid import render_mermaid
-from weft.observe.pictures.model import Arrow, ArrowKind, Box, Group, Mark, Picture, Shape
+from weft.observe.pictures.model import Arrow, ArrowKind, Box, BoxGroup, Mark, Picture, Shape
 from weft.observe.pictures.plans import picture_of_plan
 from weft.observe.pictures.svg import render_svg
 
@@ -18,7 +18,7 @@ __all__ = [
     "Arrow",
     "ArrowKind",
     "Box",
-    "Group",
+    "BoxGroup",
     "Mark",
     "Picture",
     "Shape",

@@ -14,7 +14,7 @@ import msgspec
 from weft.core import values
 from weft.observe.pictures.layout import Area, lay_out
 from weft.observe.pictures.metrics import LayoutMetrics
-from weft.observe.pictures.model import ArrowKind, Box, Group, GroupKind, Picture, Shape, cleaned
+from weft.observe.pictures.model import ArrowKind, Box, BoxGroup, GroupKind, Picture, Shape, cleaned
 from weft.observe.pictures.ranks import Size
 from weft.observe.pictures.svg import metrics_of
 
@@ -135,7 +135,7 @@ def _metrics(picture: Picture) -> LayoutMetrics:
     return dataclasses.replace(plain, box=size)
 
 
-def _group(group: Group, groups: tuple[Group, ...], boxes: list[DrawnBox]) -> DrawnGroup:
+def _group(group: BoxGroup, groups: tuple[BoxGroup, ...], boxes: list[DrawnBox]) -> DrawnGroup:
     inside = set(_within(group.id, groups))
     own = [box for box in boxes if box.group in inside]
     left, top = min(box.x for box in own) - GROUP_MARGIN, min(box.y for box in own) - GROUP_MARGIN
@@ -147,7 +147,7 @@ def _group(group: Group, groups: tuple[Group, ...], boxes: list[DrawnBox]) -> Dr
     return DrawnGroup(group.id, group.title, group.kind, group.parent, left, top, right - left, bottom - top)
 
 
-def _within(group: str, groups: tuple[Group, ...]) -> Iterator[str]:
+def _within(group: str, groups: tuple[BoxGroup, ...]) -> Iterator[str]:
     yield group
     for other in groups:
         if other.parent == group:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from weft.core.graph.model import GraphModel
 from weft.core.graph.patch.static_scopes import Levels, StaticScopes
-from weft.observe.pictures.model import Group
+from weft.observe.pictures.model import BoxGroup
 
 
 class GraphGroups:
@@ -34,15 +34,15 @@ class GraphGroups:
         path = self._paths.get(node, ())
         return _id(path[-1]) if path else ""
 
-    def all(self) -> tuple[Group, ...]:
+    def all(self) -> tuple[BoxGroup, ...]:
         """Return the groups, outer ones first."""
-        found: dict[str, Group] = {}
+        found: dict[str, BoxGroup] = {}
         for path in self._paths.values():
             parent = ""
             for kind, opener in path:
                 group = _id((kind, opener))
                 title = f"{'loop' if kind == 'loop' else 'branches'} of {opener or 'the start'}"
-                found.setdefault(group, Group(group, title, kind, parent))  # type: ignore[arg-type]  # one of two kinds
+                found.setdefault(group, BoxGroup(group, title, kind, parent))  # type: ignore[arg-type]  # one of two kinds
                 parent = group
         return tuple(found.values())
 

@@ -37,7 +37,7 @@ class Box(msgspec.Struct, frozen=True):
     group: str = ""
 
 
-class Group(msgspec.Struct, frozen=True):
+class BoxGroup(msgspec.Struct, frozen=True):
     """Boxes that belong together: the branches of a fan-out, the body of a loop, a scope of code."""
 
     id: str
@@ -70,7 +70,7 @@ class Picture(msgspec.Struct, frozen=True):
     boxes: tuple[Box, ...]
     arrows: tuple[Arrow, ...] = ()
     subtitle: str = ""
-    groups: tuple[Group, ...] = ()
+    groups: tuple[BoxGroup, ...] = ()
 
     def __post_init__(self) -> None:
         ids = {box.id for box in self.boxes}
