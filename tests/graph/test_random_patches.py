@@ -18,7 +18,7 @@ from tests.graph.random_plays import check_counts, drawn_answers
 from weft.core import commands as c
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId
-from weft.errors import BadGraph, Failure, PatchRefused
+from weft.errors import BadGraph, Failure, NotFound, PatchRefused, Refused
 
 pytestmark = scale.MARKS
 SEEDS = scale.scaled(range(60), range(3_000))
@@ -152,6 +152,33 @@ def _patch_and_play(run: RandomRun, document: Document, seed: int) -> None:
     assert run.refolded().snapshot() == run.machine.snapshot()
     twice = [node for (node, path), times in run.ledger.items() if times > 1 and ran[node, path]]
     assert not twice, f"{twice} ran again"
+
+
+@pytest.mark.parametrize("seeds", [range(start, start + 30) for start in SEEDS[::30]], ids=str)
+def test_a_run_that_goes_back_ends(seeds: range) -> None:
+    for seed in seeds:
+        go_back_and_play(seed)
+
+
+def go_back_and_play(seed: int) -> None:
+    """Let a random run go back to a random node, and play it to its end."""
+    found = moment(seed)
+    if found is None:
+        return
+    run = found[0]
+    before = run.machine.snapshot()
+    nodes = sorted({node for node, _ in run.ledger})
+    try:
+        run.tell(c.RetryRun(run.draw.choice([*nodes, "nowhere"])))
+    except (Refused, NotFound) as error:
+        assert not isinstance(error, PatchRefused) or error.code in ("patch.unchecked", "patch.would_end"), error
+        assert run.machine.snapshot() == before, "refused means that nothing was changed"
+    check_counts(run.state)
+    check_names(run.state, run)
+    assert run.refolded().snapshot() == run.machine.snapshot()
+    run.finish()
+    assert run.state.failure is None or run.state.failure.type != "deadlock", f"stuck: {run.state.failure}"
+    assert run.refolded().snapshot() == run.machine.snapshot()
 
 
 def _check_nothing(run: RandomRun) -> None:

@@ -61,6 +61,7 @@ from weft.core.graph_events import LetterDiscarded as LetterDiscarded
 from weft.core.graph_events import NodeFailed as NodeFailed
 from weft.core.graph_events import NodeRouted as NodeRouted
 from weft.core.ids import EntryId
+from weft.core.patch_events import RepeatedWork as RepeatedWork
 from weft.core.patch_events import RunPatched as RunPatched
 from weft.core.patch_events import SlotPatch as SlotPatch
 from weft.core.patch_events import TokenPatch as TokenPatch

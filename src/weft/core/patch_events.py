@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from weft.core.event_parts import ABSENT, Earlier, LogEvent
 from weft.core.goal_events import GoalChange
+from weft.core.ids import EntryId
 
 FRAME = "frame/"
 """What the id of a frame follows where ids of tokens may stand too."""
@@ -18,7 +19,8 @@ class SlotPatch(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a patch of a graph run does to the slot of a node in one scope.
 
     Edges in ``skip`` count as not taken, those in ``unskip`` no longer do. ``ran`` says that the node has run in this
-    scope, so that it is never skipped there. ``forget`` says that nothing comes to the node any more.
+    scope, so that it is never skipped there. ``forget`` says that nothing comes to the node any more. ``anew`` says
+    that everything that came to it comes once more, so what came before does not count.
     """
 
     node: str
@@ -27,6 +29,7 @@ class SlotPatch(msgspec.Struct, frozen=True, omit_defaults=True):
     unskip: list[str] = []
     ran: bool = False
     forget: bool = False
+    anew: bool = False
 
 
 class TokenPatch(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -45,6 +48,14 @@ class TokenPatch(msgspec.Struct, frozen=True, omit_defaults=True):
     value: Raw = ABSENT
     earlier: Earlier | None = None
     """The work that was done at that node before, in the same scope, if there was any."""
+
+
+class RepeatedWork(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Work of a graph run that a patch lets a run come to again: at this node, in this scope or inside it."""
+
+    node: str
+    path: list[tuple[str, str, int]]
+    work: Earlier
 
 
 class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
@@ -79,6 +90,11 @@ class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
     """Outputs that expressions name only now, with their visits, by token (or ``FRAME`` and a frame) and node."""
     state: dict[str, Any] = {}
     """Values written into the state of a graph run, by path."""
+    repeated: list[RepeatedWork] = []
+    approved: list[str] = []
+    """Places whose irreversible work may be performed again without asking, each once."""
+    forced: list[EntryId] = []
+    """Irreversible tasks that were in flight. Their outcome is unknown."""
 
     # goal runs
     goal: GoalChange | None = None

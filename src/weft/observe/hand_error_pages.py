@@ -8,6 +8,11 @@ HAND_PAGES: dict[str, tuple[str, str, str]] = {
         "Such a step must not be performed twice, and nobody knows yet whether it has been performed.",
         "Wait until it has ended. Or repeat the command with --force: its outcome is then recorded as unknown.",
     ),
+    "run.no_way_back": (
+        "A graph run cannot go back to this place.",
+        "It never came there, the branch or round is closed, or what came from there is gone or has arrived at a join.",
+        "Name another place, as weft show prints it. Or go on with a copy: weft fork RUN --before PLACE.",
+    ),
     "step.rejected": (
         "A person did not allow an irreversible step to be performed again.",
         "It may have been performed before, so the run asked first.",

@@ -175,11 +175,6 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "A token is named by its node, by node and branch, or by its id.",
         "weft show RUN lists the tokens. Name one of them exactly.",
     ),
-    "patch.irreversible": (
-        "The patch would perform irreversible work again, or withdraw it while it is in progress.",
-        "Such work is performed at most once, and its outcome is not known before it has ended.",
-        "Wait until it has ended, or move the token to a node behind it.",
-    ),
     "limit.patches": (
         "The run or the patch has reached a limit.",
         "A run takes 100 patches, a patch 500 operations and a document of 1 MiB.",

@@ -16,7 +16,6 @@ from weft.runtime.bulk_plan import RefusedRuns
 from weft.runtime.finished_error import finished_error
 from weft.runtime.schemas import check_schema
 from weft.runtime.service import RunService
-from weft.runtime.unowned import decide_retry
 
 
 class BulkJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -117,8 +116,8 @@ async def _acts(service: RunService, row: RunRow, command: c.Mailed) -> bool:
             return True
         raise Refused(f"{row.id} is pending: no host has claimed it.")
     if isinstance(command, c.RetryRun):
-        machine = await service.reader.machine(row)
-        return bool(decide_retry(machine, row, command, Env(now=max(now, machine.state.at), check=check_schema)))
+        await service.judge_retry(row, command)
+        return True
     if row.status in OVER_STATUSES:
         raise finished_error(row, command, now)
     machine = await service.reader.machine(row)

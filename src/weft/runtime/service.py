@@ -64,7 +64,7 @@ from weft.runtime.status import HostStatus
 from weft.runtime.store_timeout import StoreTimeout
 from weft.runtime.tags import WorkflowTags
 from weft.runtime.typed_words import read_words_like
-from weft.runtime.unowned import UnownedRuns, decide_retry
+from weft.runtime.unowned import UnownedRuns
 from weft.runtime.values import ValueStore
 
 if TYPE_CHECKING:  # parts of a host, which a program that only declares workflows does not load
@@ -434,6 +434,10 @@ class RunService:
         machine = await self.reader.machine(row)
         machine.decide(command, Env(now=self.clock.now_ms(), check=check_schema))
 
+    async def judge_retry(self, row: RunRow, command: c.RetryRun) -> None:
+        """Raise the refusal of a retry. Changes nothing."""
+        await self._unowned.decide(row, command)
+
     async def _reopen(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
         """Retry a run that is over or held. A run that a host owns gets the command by mail."""
         if row.status == PENDING:
@@ -444,8 +448,7 @@ class RunService:
         if row.owner is None and row.status in (*OVER_STATUSES, "held"):
             await self._unowned.reopen(row, command, token)
             return
-        machine = await self.reader.machine(row)
-        decide_retry(machine, row, command, Env(now=max(self.clock.now_ms(), machine.state.at), check=check_schema))
+        await self._unowned.decide(row, command)
         await self._send(row, command, token)
 
     def stored_id(self, run_id: str) -> RunId:

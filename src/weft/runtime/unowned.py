@@ -44,6 +44,7 @@ from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
 from weft.runtime.run.append_extras import DEAD_LETTERS
+from weft.runtime.run.log_reading import needs_log
 from weft.runtime.schemas import check_schema
 
 CHECKED_MAX = 10_000
@@ -80,12 +81,10 @@ class UnownedRuns:
 
         The decision is valid only for this epoch and event number; the store refuses the append if either has changed.
         """
-        machine = await self._reader.machine(row)
-        now = Millis(max(self._clock.now_ms(), machine.state.at))
+        machine, inputs, decided = await self.decide(row, command)
+        now = Millis(inputs.env.now)
         events = []
-        past = await self._reader.past(row) if isinstance(command, c.PatchRun) else None
-        inputs = DecisionInputs(self._store.blobs, now, past, partial(self._reader.read_versions, row))
-        for event in await inputs.decided(lambda env: decide_retry(machine, row, command, env)):
+        for event in decided:
             machine.evolve(event, at=now)
             events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
         append = Append(
@@ -106,6 +105,14 @@ class UnownedRuns:
         (outcome,) = await self._store.log.commit([append], self._claimant())
         if outcome is not Outcome.ACCEPTED:
             raise Refused(f"{row.id} is already being retried by another process.")
+
+    async def decide(self, row: RunRow, command: c.Mailed) -> tuple[Machine, DecisionInputs, Sequence[e.AnyEvent]]:
+        """Decide a command to a run that is over or held, and change nothing. Raises Refused."""
+        machine = await self._reader.machine(row)
+        now = max(self._clock.now_ms(), machine.state.at)
+        past = await self._reader.past(row) if needs_log(machine, command) else None
+        inputs = DecisionInputs(self._store.blobs, now, past, partial(self._reader.read_versions, row))
+        return machine, inputs, await inputs.decided(lambda env: decide_retry(machine, row, command, env))
 
     # --- runs that no host has claimed ----------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.mail import MAIL
-from weft.core.run.state import Undo
+from weft.core.run.state import Status, Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.errors import Failure
 
@@ -50,6 +50,7 @@ class CodeStyle:
 
     name = "code"
     has_code = True
+    retried_from: ClassVar[frozenset[Status]] = frozenset({"failed", "held"})
     repeats_undone = True
     unanswered = ""
     mail: ClassVar[MailRows] = MAIL
@@ -82,7 +83,10 @@ class CodeStyle:
     def result_error(self, number: int, output: Raw, env: Env) -> str | None:
         return None
 
-    def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+    def needs_log(self, command: c.PatchRun | c.RetryRun) -> bool:
+        return False
+
+    def retry(self, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
         return decide_retry(self.state, self.index, command)
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:

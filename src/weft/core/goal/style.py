@@ -38,7 +38,7 @@ from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.kernel import Kernel
 from weft.core.run.mail import MAIL
-from weft.core.run.state import Undo
+from weft.core.run.state import Status, Undo
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.core.unfold import step_outputs
 from weft.core.values import is_ref, seal, unseal
@@ -49,6 +49,7 @@ class GoalStyle:
 
     name = "goal"
     has_code = False
+    retried_from: ClassVar[frozenset[Status]] = frozenset({"failed"})
     repeats_undone = False
     unanswered = "timed_out"
     mail: ClassVar[MailRows] = MAIL
@@ -174,7 +175,10 @@ class GoalStyle:
     def result_error(self, number: int, output: Raw, env: Env) -> str | None:
         return task_results.result_error(self.items, self.program, number, bytes(output), env)
 
-    def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+    def needs_log(self, command: c.PatchRun | c.RetryRun) -> bool:
+        return isinstance(command, c.PatchRun)
+
+    def retry(self, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
         return decide_retry(self.state, self.items.plan, command.start)
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:

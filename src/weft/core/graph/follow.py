@@ -18,6 +18,7 @@ from weft.core.graph import node_start
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
 from weft.core.graph.model import START, AskWork, ReceiveWork
+from weft.core.graph.patch.repeated import find_repeated
 from weft.core.graph.program import HostedGraph
 from weft.core.graph.route import route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
@@ -109,9 +110,11 @@ class Follower:
             case "failing":
                 return self._route_failure(token, env)
         begun = node_start.start(self.program, self.view(token, token.value, env, error=token.error))
-        if token.earlier is not None and isinstance(begun[0], e.TaskScheduled):
+        if isinstance(begun[0], e.TaskScheduled) and (token.earlier is not None or token.node in self.state.repeated):
             task, place = begun[0], f"{token.node}/{token.id}"
-            return repeat_work(self.state, token.earlier, place, task, digest_of_work(task.step, task.input))
+            digest = digest_of_work(task.step, task.input)
+            earlier = token.earlier or find_repeated(self.state, token, digest)
+            return begun if earlier is None else repeat_work(self.state, earlier, place, task, digest)
         passed = begun[-1]
         limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
         return begun if limit is None else lifecycle.begin_end(self.state, limit)
@@ -164,7 +167,7 @@ class Follower:
         None if that state is not known; the task is then decided when the token has arrived. Raises MissingInputs.
         """
         node = self.ways.tasks.get(taken[0].edge) if len(taken) == 1 else None
-        if node is None or len(self.state.agenda) > 1:
+        if node is None or len(self.state.agenda) > 1 or node.id in self.state.repeated:
             return None
         behind = derive(token.id, taken[0].edge, 0)
         fixed = node_start.fixed_task(self.program, node, behind)

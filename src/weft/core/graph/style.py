@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
+from weft.core.effects import StopTask
 from weft.core.graph import edits, kept_branches
 from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, join_node
@@ -22,7 +23,9 @@ from weft.core.graph.model import START, AskWork, Edge
 from weft.core.graph.node_start import SCRIPT
 from weft.core.graph.patch.apply import PatchGame
 from weft.core.graph.patch.judge import judge_graph_patch
+from weft.core.graph.patch.repeated import forget_repeated
 from weft.core.graph.program import HostedGraph
+from weft.core.graph.retry_from import decide_retry_from
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, remember_work, seen_after
 from weft.core.graph.view import View
 from weft.core.ids import derive
@@ -34,7 +37,8 @@ from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.kernel import Kernel
 from weft.core.run.mail import MAIL
-from weft.core.run.state import Child, OpenTask, Undo
+from weft.core.run.state import Child, OpenTask, Status, Undo
+from weft.core.run.statuses import ALLOWED
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.errors import Failure, NotFound, Refused
 
@@ -47,12 +51,14 @@ class GraphStyle:
 
     name = "graph"
     has_code = False
+    retried_from: ClassVar[frozenset[Status]] = ALLOWED[c.PatchRun].acts
     repeats_undone = False
     unanswered = "{0.step} was accepted, but no answer came in time"
     mail: ClassVar[MailRows] = MAIL
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
         e.NodeRouted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),
+        e.RunPatched: lambda _, event: [StopTask(number) for number in event.forced],
     }
     consequences = None
 
@@ -109,11 +115,12 @@ class GraphStyle:
     def result_error(self, number: int, output: Raw, env: Env) -> str | None:
         return None
 
-    def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+    def needs_log(self, command: c.PatchRun | c.RetryRun) -> bool:
+        return isinstance(command, c.PatchRun) or bool(command.start)
+
+    def retry(self, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
         if command.start:
-            run_id = self.state.run_id
-            message = f"{run_id} is a graph run; it can only be retried from where it failed."
-            raise Refused(message, hint=f"Go on with a copy: weft fork {run_id} --before {command.start}")
+            return decide_retry_from(self.program, _fold, self.state, command, env)
         return (e.RunRetried(tokens=kept_branches.kept_tokens(self.state)),)
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
@@ -172,6 +179,8 @@ class GraphStyle:
 
     def _task_opened(self, event: e.TaskScheduled, token: Token, task: OpenTask) -> None:
         task.place = f"{token.node}/{token.id}"
+        if event.again is not None and token.node in self.state.repeated:
+            forget_repeated(self.state, token.node, event.again)
         if event.undo is None:
             return
         task.within = branch_keys(token.path)
@@ -426,6 +435,7 @@ class GraphStyle:
         old = self.graph
         self.use(self.program.at(event.version))
         patches.evolve_patched(self.state, event)
+        self.state.approvals = [*self.state.approvals, *event.approved]
         PatchGame(old, self.graph, self.state).apply(event)
 
     def _edited(self, event: e.RunEdited) -> None:

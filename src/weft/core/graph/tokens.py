@@ -176,6 +176,13 @@ class Kept(msgspec.Struct, omit_defaults=True):
     around: list[str] = []
 
 
+class Repeatable(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Work that was done at a node in a scope, or inside it, and that the run may come to again."""
+
+    path: Path
+    work: Earlier
+
+
 class DeadLetter(msgspec.Struct, frozen=True, omit_defaults=True):
     """A failure that nothing handled, with the input of the failed node."""
 
@@ -214,6 +221,17 @@ class GraphState(State, kw_only=True, omit_defaults=True):
     executed: dict[str, int] = {}
     letters: dict[str, DeadLetter] = {}
     """The failures that no edge handled and nobody discarded, by token."""
+    repeated: dict[str, list[Repeatable]] = {}
+    """Work that was done before a patch moved a token back, by node, until it is done again."""
+
+
+def copy_graph_state(state: GraphState) -> GraphState:
+    """Return a copy of everything in a state."""
+    return _decoder.decode(_encode(state))
+
+
+_encode = msgspec.json.Encoder().encode
+_decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
 
 
 def seen_after(token: Token, output: Raw) -> dict[str, Seen]:

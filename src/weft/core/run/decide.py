@@ -46,15 +46,15 @@ def _hold(run: AnyRun, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
     return (e.RunHeld(code=command.code, message=command.message, location=command.location),)
 
 
-def _retry(run: AnyRun, command: c.RetryRun, _: Env) -> Sequence[e.AnyEvent]:
+def _retry(run: AnyRun, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
     state, style = run.state, run.style
-    lifecycle.check_retry(state, from_place=bool(command.start) and style.has_code)
+    lifecycle.check_retry(state, from_place=style.retried_from if command.start else None)
     if state.undone and not style.repeats_undone:
         raise undo.already_undone(state)
     said = {"approved": command.approved, "reason": command.reason, "by": command.by}
     return [
         msgspec.structs.replace(event, **said) if isinstance(event, e.RunRetried) else event
-        for event in style.retry(command)
+        for event in style.retry(command, env)
     ]
 
 

@@ -28,8 +28,8 @@ from weft.core.ids import EntryId
 from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.core.run.questions import STARTED_BY
-from weft.core.run.state import Child, State
-from weft.core.run.statuses import ALLOWED, RETRY_FROM, not_possible
+from weft.core.run.state import Child, State, Status
+from weft.core.run.statuses import ALLOWED, StatusRule, not_possible
 from weft.core.run.style import AnyRun
 from weft.core.run.tasks import must_end, remember_undo
 from weft.core.run.tree import depth_of, root_of
@@ -136,13 +136,16 @@ def new_run_hint(state: State) -> str:
     return f"Start a new run under another id: weft start {state.workflow} --input FILE"
 
 
-def check_retry(state: State, *, from_place: bool = False) -> None:
-    """Raise Refused if the run never began, or if its status does not allow a retry."""
+def check_retry(state: State, *, from_place: frozenset[Status] | None = None) -> None:
+    """Raise Refused if the run never began, or if its status does not allow a retry.
+
+    ``from_place``: the statuses that allow a retry from a place, if this is one.
+    """
     failure = state.failure
     if state.status == "failed" and failure is not None and failure.attributes.get(NEVER_BEGAN) == state.run_id:
         reason = failure.message.rstrip(".")
         raise Refused(f"{state.run_id} never began, so there is nothing to retry: {reason}.", hint=new_run_hint(state))
-    rule = RETRY_FROM if from_place else ALLOWED[RetryRun]
+    rule = ALLOWED[RetryRun] if from_place is None else StatusRule(from_place, action="retried from there")
     if state.status in rule.acts:
         return
     if state.status == "held":

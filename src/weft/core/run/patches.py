@@ -23,12 +23,20 @@ PATCHES_MAX = 100
 def decide_patch(run: AnyRun, command: PatchRun, env: Env) -> Sequence[AnyEvent]:
     """Return the event of a patch. Raises PatchRefused with the plan, StaleBase, Refused, MissingInputs."""
     judged = judge_patch(run, command, env)
-    plan = judged.plan
-    if judged.is_outdated or (command.expect and command.expect != plan.digest):
-        raise moved_on(plan)
-    if judged.event is None or plan.refusals:
-        raise patch_refused(plan)
-    return (judged.event,)
+    if judged.is_outdated or (command.expect and command.expect != judged.plan.digest):
+        raise moved_on(judged.plan)
+    return (_event(judged),)
+
+
+def judged_event(state: State, command: PatchRun, judged: JudgedPatch) -> RunPatched:
+    """Return the event of a patch that a style has worked out for another command. Raises PatchRefused."""
+    return _event(_completed(judged, state, command))
+
+
+def _event(judged: JudgedPatch) -> RunPatched:
+    if judged.event is None or judged.plan.refusals:
+        raise patch_refused(judged.plan)
+    return judged.event
 
 
 def judge_patch(run: AnyRun, command: PatchRun, env: Env) -> JudgedPatch:
@@ -38,15 +46,26 @@ def judge_patch(run: AnyRun, command: PatchRun, env: Env) -> JudgedPatch:
     """
     state = run.state
     permits(state, command)
+    if command.base and command.base != state.version:
+        raise stale_base(state, command.base)
+    check_open(run)
+    return _completed(run.style.judge_patch(command, env), state, command)
+
+
+def check_open(run: AnyRun) -> None:
+    """Raise RunFinished, RunUndone or LimitExceeded if a run can have no patch."""
+    state = run.state
     if state.ended and not state.over:
         raise run_finished(state, "it cannot be patched; fork it instead")
     if state.undone and not run.style.repeats_undone:
         raise undo.already_undone(state)
-    if command.base and command.base != state.version:
-        raise stale_base(state, command.base)
+    check_limit(state)
+
+
+def check_limit(state: State) -> None:
+    """Raise LimitExceeded if a run can have no more patches."""
     if len(state.revisions) >= PATCHES_MAX:
         raise LimitExceeded(f"{state.run_id} has had {PATCHES_MAX} patches; it can have no more.", code="limit.patches")
-    return _completed(run.style.judge_patch(command, env), state, command)
 
 
 def _completed(judged: JudgedPatch, state: State, command: PatchRun) -> JudgedPatch:

@@ -108,7 +108,8 @@ def outcome_unknown(number: EntryId, task: OpenTask) -> TaskFailed:
 
 def irreversible_in_flight(state: State, numbers: Sequence[int]) -> Refused:
     """Make the error for a change to work that may not be performed twice and that a worker may be performing."""
-    steps = ", ".join(dict.fromkeys(state.tasks[number].step for number in numbers))
+    tasks = state.tasks | state.parked
+    steps = ", ".join(dict.fromkeys(tasks[number].step for number in numbers))
     return Refused(
         f"{steps} is in flight in {state.run_id} and must not be performed twice.",
         hint="Wait until it has ended, or repeat the command with --force: its outcome is then recorded as unknown.",

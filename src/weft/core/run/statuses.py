@@ -46,8 +46,6 @@ ALLOWED: dict[type, StatusRule] = {
         over="it cannot be patched; fork it instead",
     ),
 }
-RETRY_FROM = StatusRule(frozenset({"failed", "held"}), action="retried from there")
-"""The rule for a retry from a named place, which a held run accepts too."""
 
 TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
     {

@@ -17,7 +17,7 @@ from weft.core.effects import AnyEffect, OutgoingMail
 from weft.core.events import NULL, AnyEvent, ChildStarted, RunPatched
 from weft.core.run.env import Env
 from weft.core.run.patch_plan import PatchPlan
-from weft.core.run.state import Child, OpenTask, State, Undo, WaitingMessage
+from weft.core.run.state import Child, OpenTask, State, Status, Undo, WaitingMessage
 from weft.errors import Failure
 
 DecideRows = Mapping[type, Callable[[Any, Any, Env], Sequence[AnyEvent]]]
@@ -79,6 +79,8 @@ class RunStyle(Protocol):
     name: str
     has_code: bool
     """Whether code can react to a cancel or a deadline. A run without code ends at once."""
+    retried_from: ClassVar[frozenset[Status]]
+    """The statuses in which a run can be retried from a place."""
     repeats_undone: bool
     """Whether a retry can perform work again that was undone."""
     unanswered: str
@@ -129,7 +131,11 @@ class RunStyle(Protocol):
         """Return the number of the question with this name. Raises NotAllowed, AlreadyDecided."""
         ...
 
-    def retry(self, command: RetryRun) -> Sequence[AnyEvent]:
+    def needs_log(self, command: PatchRun | RetryRun) -> bool:
+        """Return whether a command is decided with the whole log of the run."""
+        ...
+
+    def retry(self, command: RetryRun, env: Env) -> Sequence[AnyEvent]:
         """Return the events of a retry. The run's status was checked before."""
         ...
 

@@ -22,7 +22,7 @@ from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.mail import MAIL
-from weft.core.run.state import Undo
+from weft.core.run.state import Status, Undo
 from weft.core.run.statuses import unknown_command
 from weft.core.run.style import AnyRun, DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.core.schedule.calendar import ATTRIBUTE, Calendar, schedule_name, start_at
@@ -57,6 +57,7 @@ class ScheduleStyle:
 
     name = "schedule"
     has_code = False
+    retried_from: ClassVar[frozenset[Status]] = frozenset({"failed"})
     repeats_undone = False
     unanswered = ""
     consequences = None
@@ -87,7 +88,10 @@ class ScheduleStyle:
     def result_error(self, number: int, output: Raw, env: Env) -> str | None:
         return None
 
-    def retry(self, command: c.RetryRun) -> Sequence[e.AnyEvent]:
+    def needs_log(self, command: c.PatchRun | c.RetryRun) -> bool:
+        return False
+
+    def retry(self, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
         raise Refused(f"{self.state.run_id} is a schedule; it cannot be retried.", hint="weft schedule trigger NAME")
 
     def opened(self, event: Any) -> None:

@@ -192,7 +192,7 @@ class Actor:
     def _take(self, posted: PendingCommand) -> None:
         if self._decide(posted):
             self.move()
-        if self.reading is not None and isinstance(posted.command, c.PatchRun):
+        if self.reading is not None:
             forget_log(self)
         if self.drafts and not self.drafts[-1].events:
             self._answer_if_idle(self.drafts[-1])
@@ -221,7 +221,7 @@ class Actor:
             return False
         if posted.key is not None and not posted.mail_id and is_echo(self._undurable(), posted, posted.key):
             return False
-        if isinstance(posted.command, c.PatchRun) and wait_for_inputs(self, posted, posted.command):
+        if isinstance(posted.command, c.PatchRun | c.RetryRun) and wait_for_inputs(self, posted):
             return False
         draft = self.open_draft()
         if posted.mail_id:

@@ -6,11 +6,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from weft.core.commands import PatchRun
+from weft.core.commands import AnyCommand, PatchRun, RetryRun
 from weft.core.decider import Machine
 from weft.core.ids import Seq
 from weft.core.run.env import Env, MissingInputs, PastEvent
-from weft.core.run.patches import judge_patch
 from weft.errors import WeftError
 from weft.runtime.run.draft import PendingCommand
 
@@ -50,19 +49,24 @@ class ReadingRun(Protocol):
     def proceed(self, *, after_mail: bool = False) -> None: ...
 
 
-def wait_for_inputs(run: ReadingRun, posted: PendingCommand, patch: PatchRun) -> bool:
-    """Return whether a patch must wait until its inputs are read. Unless it is mail, the run continues meanwhile.
+def needs_log(machine: Machine, command: AnyCommand) -> bool:
+    """Return whether a command is decided with the whole log of a run: some patches, and a way back."""
+    return isinstance(command, PatchRun | RetryRun) and machine.style.needs_log(command)
+
+
+def wait_for_inputs(run: ReadingRun, posted: PendingCommand) -> bool:
+    """Return whether a command must wait until its inputs are read. Unless it is mail, the run continues meanwhile.
 
     The log of a code run has been replayed before, and the run must not go on since.
     """
-    if run.machine.style.has_code:
+    if not needs_log(run.machine, posted.command):
         return False
     reading = run.reading
     if reading is None:
         reading = run.reading = LogReading(Seq(run.machine.state.seq))
         run.ports.fetching.read_log(run, reading)
     if reading.events is not None:
-        missing = _missing_inputs(run.machine, patch, run.env())
+        missing = _missing_inputs(run.machine, posted.command, run.env())
         if missing is None:
             return False
         run.ports.fetching.read_inputs(run, reading, missing)
@@ -78,10 +82,10 @@ def awaits_mailed_patch(run: ReadingRun) -> bool:
     return run.reading is not None and any(posted.mail_id for posted in run.reading.waiting)
 
 
-def _missing_inputs(machine: Any, patch: PatchRun, env: Env) -> MissingInputs | None:
-    """Return the blobs and scripts that a patch still needs. Reading the log has brought its versions."""
+def _missing_inputs(machine: Machine, command: AnyCommand, env: Env) -> MissingInputs | None:
+    """Return the blobs and scripts that a command still needs. Reading the log has brought its versions."""
     try:
-        judge_patch(machine, patch, env)
+        machine.decide(command, env)
     except MissingInputs as missing:
         return missing if missing.blobs or missing.questions else None
     except WeftError:
@@ -107,5 +111,5 @@ def no_patch_waits(run: ReadingRun) -> bool:
 def forget_log(run: ReadingRun) -> None:
     """Forget the log unless another command needs it."""
     waiting = run.reading is not None and run.reading.waiting
-    if not waiting and not any(isinstance(posted.command, PatchRun) for posted in run.mailbox):
+    if not waiting and not any(needs_log(run.machine, posted.command) for posted in run.mailbox):
         run.reading = None

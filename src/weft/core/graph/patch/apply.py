@@ -13,6 +13,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.graph.game import Game
 from weft.core.graph.model import Edge, GraphModel, Node
+from weft.core.graph.patch.repeated import evolve_repeated
 from weft.core.graph.patch.static_scopes import StaticScopes, name_of
 from weft.core.graph.tokens import (
     Branch,
@@ -57,6 +58,7 @@ class PatchGame(Game):
     def apply(self, event: e.RunPatched) -> None:
         """Apply a whole patch."""
         self.adopt(event)
+        evolve_repeated(self.state, event)
         self.instruct(event)
         self.mend(event.slots)
         self.conclude()
@@ -225,6 +227,12 @@ class PatchGame(Game):
             if slot is None:
                 slot = self.state.slots[key] = Slot(node=one.node, path=path)
                 self.state.places.setdefault(scope_key(path), {})[key] = True
+            if one.anew:
+                slot.ran = False
+                tokens = self.state.tokens
+                slot.items = {
+                    edge: [item for item in items if not item or item in tokens] for edge, items in slot.items.items()
+                }
             for edge in one.unskip:
                 slot.items[edge].remove("")
                 if not slot.items[edge]:
@@ -245,6 +253,8 @@ class PatchGame(Game):
         if self.state.over:
             return
         self._concluding = True
+        for run in [run for run in self.state.loops.values() if not run.live]:
+            self._end_emptied(run)
         for slot in list(self.state.slots.values()):
             self._look_at_slot(slot)
         for frame in list(self.state.frames.values()):
@@ -304,17 +314,13 @@ class PatchGame(Game):
             for _ in range(min(room, len(queue))):
                 self._start_queued(frame, name)
 
-    def _end_loop(self, loop_id: str) -> None:
-        run = self.state.loops.get(loop_id)
-        if run is not None and not run.live and run.loop not in self.graph.loops:
-            # All its tokens were moved away, and the new graph does not have it.
-            del self.state.loops[loop_id]
-            holder = self._branch_around(run.path)
-            if holder is not None:
-                holder.loops.pop(loop_id, None)
-            self._forget_place(f"l{loop_id}")
-            return
-        super()._end_loop(loop_id)
+    def _end_emptied(self, run: LoopRun) -> None:
+        """End a loop from which all tokens were moved away. The slots behind it know what still comes from there."""
+        del self.state.loops[run.id]
+        holder = self._branch_around(run.path)
+        if holder is not None:
+            holder.loops.pop(run.id, None)
+        self._forget_place(f"l{run.id}")
 
 
 class _Names:

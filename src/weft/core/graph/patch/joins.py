@@ -97,10 +97,16 @@ class JoinRules:
             edge for edge in edges if "" in items.get(edge, ()) and edge in come and edge not in scope.before.edges
         ]
         known = slot is not None and (slot.ran or _has_real(slot, edges))
-        ran = node.id in scope.ran and len(edges) > 1 and not known
-        if not (skip or unskip or ran):
+        free = all(edge in scope.after.freely for edge in edges)
+        anew = free and slot is not None and (slot.ran or self._has_gone(slot))
+        ran = node.id in scope.ran and len(edges) > 1 and not known and not free
+        if not (skip or unskip or ran or anew):
             return None
-        return e.SlotPatch(node=node.id, path=steps, skip=skip, unskip=unskip, ran=ran)
+        return e.SlotPatch(node=node.id, path=steps, skip=skip, unskip=unskip, ran=ran, anew=anew)
+
+    def _has_gone(self, slot: Slot) -> bool:
+        """Return whether the slot notes tokens that have come and are no longer there."""
+        return any(item and item not in self._state.tokens for items in slot.items.values() for item in items)
 
     def _waits(self, item: str) -> bool:
         token = self._state.tokens.get(item)

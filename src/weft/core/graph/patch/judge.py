@@ -12,26 +12,28 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.commands import PatchRun
-from weft.core.graph.patch.apply import PatchGame, remembered_edges
+from weft.core.graph.patch.apply import PatchGame, remembered_edges, steps_of
 from weft.core.graph.patch.check_here import check_here
 from weft.core.graph.patch.form import GraphPatch, decode_patch
+from weft.core.graph.patch.going_back import WayBack, find_way_back
 from weft.core.graph.patch.identity import GraphIdentity, identify, rename_remembered
 from weft.core.graph.patch.instructions import Instructions
 from weft.core.graph.patch.joins import JoinRules, LiveScope, PatchSide, find_reroute, live_paths
 from weft.core.graph.patch.past import Fold, NodeVisit, Past, read_past
 from weft.core.graph.patch.places import Places
 from weft.core.graph.patch.reach import Reached, ScopeReach, nothing
+from weft.core.graph.patch.repeated import works_behind
 from weft.core.graph.patch.static_scopes import StaticScopes
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.tokens import GraphState, Path, path_key
+from weft.core.graph.tokens import GraphState, Path, copy_graph_state, path_key
 from weft.core.ids import derive
 from weft.core.patch_events import FRAME
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.patch_plan import PatchPlan, PatchRefusal, PlanEntry
 from weft.core.run.style import JudgedPatch
 
-_encode = msgspec.json.Encoder().encode
-_decoder: msgspec.json.Decoder[GraphState] = msgspec.json.Decoder(GraphState)
+KEEPS = "its result is kept if its input is the same; else a person is asked before it is performed"
+ASKS = "a person is asked before it is performed"
 
 
 def judge_graph_patch(program: HostedGraph, fold: Fold, state: GraphState, command: PatchRun, env: Env) -> JudgedPatch:
@@ -47,6 +49,15 @@ def judge_graph_patch(program: HostedGraph, fold: Fold, state: GraphState, comma
     return GraphJudge(program, now, state, form, past, undoing=straight).judge()
 
 
+def judge_way_back(program: HostedGraph, fold: Fold, state: GraphState, place: str, env: Env) -> tuple[WayBack, Past]:
+    """Find out how a run goes back to a place. Raises MissingInputs, NotFound, Refused."""
+    log = env.log()
+    if log is None:
+        raise MissingInputs(log=True)
+    past = read_past(program, fold, state.uid, log)
+    return find_way_back(program.graph, state, past, place), past
+
+
 class GraphJudge:
     """Works out one patch."""
 
@@ -59,18 +70,18 @@ class GraphJudge:
         past: Past,
         *,
         undoing: bool = False,
+        back: WayBack | None = None,
     ) -> None:
-        """``undoing``: this undoes a patch, and nothing has happened since."""
+        """``undoing``: this undoes a patch, and nothing has happened since. ``back``: the run goes back to a place."""
         self._old, self._new = program.graph, now.graph
         self._before = state
-        self._form, self._undoing = form, undoing
+        self._form, self._undoing, self._back = form, undoing, back
         self._rev = len(state.revisions) + 1
         self._old_scopes, self._new_scopes = StaticScopes(self._old), StaticScopes(self._new)
         rename = {old: new for old, new in form.rename.items() if old in self._old.nodes}
         self._same: GraphIdentity = identify(self._old, self._new, rename)
         self._past = _renamed(past, self._same)
-        self._state: GraphState = _decoder.decode(_encode(state))
-        self._state.seq, self._state.at = state.seq, state.at
+        self._state = copy_graph_state(state)
         self._game = PatchGame(self._old, self._new, self._state)
         self._refusals: list[PatchRefusal] = []
         self._entries: list[PlanEntry] = []
@@ -84,17 +95,18 @@ class GraphJudge:
         instructions = Instructions(self._form, self._new_scopes, self._state, self._past, self._rev)
         instructions.resolve()
         self._refusals += instructions.refusals
-        leaving = {one.token for one in instructions.changes if one.token}
+        changes = [*instructions.changes, *(self._back.changes(self._rev) if self._back is not None else ())]
+        leaving = {one.token for one in changes if one.token}
         places = Places(self._old_scopes, self._new_scopes, self._same, self._before)
         self._refusals += places.refusals(leaving)
         if self._refusals:
             return self._judged(None)
-        event = msgspec.structs.replace(event, tokens=[*self._reroutes(leaving), *instructions.changes])
+        event = msgspec.structs.replace(event, tokens=[*self._reroutes(leaving), *changes])
         if self._refusals:
             return self._judged(None)
         self._game.instruct(event)
         self._tell_tokens(event)
-        event = msgspec.structs.replace(event, slots=self._slots(event))
+        event = msgspec.structs.replace(event, slots=self._slots(event), repeated=self._repeated(event))
         self._game.mend(event.slots)
         self._game.conclude()
         self._tell_consequences(event)
@@ -228,18 +240,26 @@ class GraphJudge:
             visit = scope.ran.get(node)
             if visit is None:
                 continue
-            if name in scope.tokens_after.freely:
-                self._check_repeatable(node, visit)
-            elif node not in self._form.again:
+            if name not in scope.tokens_after.freely and node not in self._form.again:
                 hint = f"Write again: [{node}] if it may really run twice."
                 text = f"{node} has run, and a token could now come to it again from {edge.source or 'start'}"
                 self._refusals.append(PatchRefusal("patch.revives", text, node, hint=hint))
 
-    def _check_repeatable(self, node: str, visit: NodeVisit) -> None:
-        if visit.effect == "irreversible":
-            text = f"{node} has performed irreversible work, and the move would perform it again"
-            hint = "Move the token to a node behind it."
-            self._refusals.append(PatchRefusal("patch.irreversible", text, node, hint=hint))
+    def _repeated(self, event: e.RunPatched) -> list[e.RepeatedWork]:
+        """Return the work to which moved and started tokens come again, and the nodes in ``again``."""
+        targets = [(one.node, one.path) for one in event.tokens if one.do in ("move", "start")]
+        for path in live_paths(self._state):
+            targets += [(node, steps_of(path)) for node in self._form.again if node in self._past.has_run(path)]
+        known = {(one.earlier.place, one.earlier.n) for one in event.tokens if one.earlier is not None}
+        found = []
+        for one, effect in works_behind(targets, self._new_scopes, self._past.works, self._state.tokens):
+            if effect == "irreversible":
+                detail = KEEPS if bytes(one.work.output) else ASKS
+                self._entries.append(PlanEntry("repeats", one.node, detail=detail))
+            if (one.work.place, one.work.n) not in known:
+                work = one.work if effect == "irreversible" else msgspec.structs.replace(one.work, output=e.ABSENT)
+                found.append(msgspec.structs.replace(one, work=work))
+        return found
 
     # --- consequences ---------------------------------------------------------------------------------------------
 
@@ -291,16 +311,21 @@ class GraphJudge:
         elif verdict == "unknown" and not self._form.unchecked:
             text = "there are too many positions to find out whether the run can get stuck from here"
             hint = "Write unchecked: true to apply the patch anyway."
+            if self._back is not None:
+                hint = "To go back anyway, repeat the command with --force."
             self._refusals.append(PatchRefusal("patch.unchecked", text, hint=hint))
         return verdict, msgspec.structs.replace(event, unchecked=verdict == "unknown")
 
 
 def _renamed(past: Past, same: GraphIdentity) -> Past:
     """Return the past with the new names of nodes. What nodes did that are gone does not matter."""
+    if all(old == new for old, new in same.nodes.items()):
+        return past
 
     def now(node: str) -> str:
         return same.nodes.get(node, node)
 
     ran = {path: {now(node): visit for node, visit in visits.items()} for path, visits in past.ran.items()}
     seen = {token: {now(node): one for node, one in outputs.items()} for token, outputs in past.seen.items()}
-    return Past(ran, seen)
+    works = {token: msgspec.structs.replace(one, node=now(one.node)) for token, one in past.works.items()}
+    return Past(ran, seen, works)

@@ -11,7 +11,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.graph.model import GraphModel
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.tokens import GraphState, Path, Seen, path_key
+from weft.core.graph.tokens import GraphState, Path, Seen, Token, path_key
 from weft.core.graph.ways import Ways
 from weft.core.patch_events import FRAME
 from weft.core.run.env import PastEvent
@@ -20,12 +20,25 @@ from weft.core.run.repeats import digest_of_work
 from weft.core.run.state import OpenTask
 
 
+class TokenWork(msgspec.Struct, frozen=True):
+    """A task that a token did or does at a node, with its result if that was routed."""
+
+    node: str
+    path: Path
+    work: e.Earlier
+    effect: str
+
+
 class NodeVisit(msgspec.Struct, frozen=True):
     """The last time that a node ran in a scope: what came to it, and the work that it did."""
 
     value: Raw
     work: e.Earlier | None = None
-    effect: str = ""
+    token: str = ""
+    path: Path = []
+    """The scope in which it worked. The header of a loop has run in the scopes around it too."""
+    visit: int = 0
+    """The number of this visit in the past of the tokens that came from it."""
 
 
 class Past(msgspec.Struct, frozen=True):
@@ -35,6 +48,8 @@ class Past(msgspec.Struct, frozen=True):
     """The nodes that have run, by the key of their path."""
     seen: dict[str, dict[str, Seen]]
     """All outputs in the past of each token, and of each frame (``FRAME`` and its id)."""
+    works: dict[str, TokenWork]
+    """The work of every token that has had any."""
 
     def has_run(self, path: Path) -> dict[str, NodeVisit]:
         """Return the nodes that have run in a scope."""
@@ -64,7 +79,7 @@ def read_past(program: HostedGraph, fold_of: Fold, uid: str, log: Sequence[PastE
         notes.after(one.event)
     seen = {token.id: token.seen for token in state.tokens.values()}
     seen.update((FRAME + frame.id, frame.seen) for frame in state.frames.values())
-    return Past(notes.ran, seen)
+    return Past(notes.ran, seen, notes.works)
 
 
 class _Notes:
@@ -73,20 +88,26 @@ class _Notes:
     def __init__(self, state: GraphState) -> None:
         self._state = state
         self.ran: dict[str, dict[str, NodeVisit]] = {}
-        self._work: dict[str, tuple[e.Earlier, str]] = {}
+        self.works: dict[str, TokenWork] = {}
 
     def before(self, event: e.AnyEvent) -> None:
         if isinstance(event, e.NodeRouted) and event.token:
             token = self._state.tokens[event.token]
-            work, effect = self._work.get(token.id, (None, ""))
-            if work is not None and not event.caught:
-                work = msgspec.structs.replace(work, output=event.output or token.output)
-            visit = NodeVisit(token.value, work, effect)
+            visit = NodeVisit(token.value, self._work(token, event), token.id, token.path, _visit_number(token))
             self.ran.setdefault(path_key(token.path), {})[token.node] = visit
             entered = list(token.path)
             while entered and entered[-1].kind == "l" and self._heads(entered[-1].id, token.node):
                 entered.pop()
                 self.ran.setdefault(path_key(entered), {})[token.node] = visit
+
+    def _work(self, token: Token, event: e.NodeRouted) -> e.Earlier | None:
+        """Return the work of a token that is being routed, with its result."""
+        done = self.works.get(token.id)
+        if done is None or event.caught:
+            return done.work if done is not None else None
+        work = msgspec.structs.replace(done.work, output=event.output or token.output)
+        self.works[token.id] = msgspec.structs.replace(done, work=work)
+        return work
 
     def _heads(self, loop: str, node: str) -> bool:
         run = self._state.loops.get(loop)
@@ -97,12 +118,22 @@ class _Notes:
         if isinstance(scheduled, e.TaskScheduled) and scheduled.token in self._state.tokens:
             number = self._state.seq
             task = self._state.tasks.get(number) or self._state.parked[number]
-            self._work[scheduled.token] = (work_of(self._state, task), task.policy.effect)
+            token = self._state.tokens[scheduled.token]
+            self.works[token.id] = TokenWork(token.node, token.path, work_of(self._state, task), task.policy.effect)
         if isinstance(event, e.RunPatched) and event.nodes:
             for visits in self.ran.values():
                 for old, new in event.nodes.items():
                     if old in visits:
                         visits[new] = visits.pop(old)
+            for token_id, one in self.works.items():
+                if one.node in event.nodes:
+                    self.works[token_id] = msgspec.structs.replace(one, node=event.nodes[one.node])
+
+
+def _visit_number(token: Token) -> int:
+    """Return the number that the present visit has in what the token and its successors have seen."""
+    known = token.seen.get(token.node)
+    return (known.visit if known is not None else 0) + 1
 
 
 class _NotedProgram:

@@ -52,7 +52,7 @@ def begin_in(state: GraphState, graph: GraphModel, path: Path, free: Container[s
         if frame.path == path and frame.fan_in and not frame.fired:
             found.reached.append((frame.fan_in, False))
     for run in state.loops.values():
-        if run.path == path and run.loop in graph.loops:
+        if run.path == path and run.live and run.loop in graph.loops:
             exits = (graph.edges[name] for name in graph.loops[run.loop].exits)
             found.exits += [edge.name for edge in exits if edge.exits[-1] == run.loop and edge.name not in run.taken]
     return found
