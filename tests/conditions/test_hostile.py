@@ -28,8 +28,8 @@ from weft.errors import WeftError
 
 pytestmark = MARKS
 
-# CPU time of this process, far above what is measured (under a second): a busy machine does not count.
-CPU_SECONDS_MAX = 10.0
+# CPU time of this process, far above what is measured (a second at most): what it must catch would take for ever.
+CPU_SECONDS_MAX = 60.0
 
 MANY = [{"name": f"n{n}", "amount": n} for n in range(50_000)]
 BOUND: dict[str, Any] = {

@@ -1,19 +1,17 @@
 """Documents that are large or twisted on purpose: compiled or refused, and checked or given up, in about a second.
 
-Time differs from machine to machine, so lines of Python that were executed are counted instead: a million of them take
-about a tenth of a second. What the limits must catch is a cost that grows with the square.
+Time differs from machine to machine, so lines of Python are counted instead. What the limits must catch is a cost that
+grows with the square.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import pytest
 
 from tests.scale import first
+from tests.work import lines_of
 from weft.core.graph.model import GraphModel
 from weft.core.graph.soundness import check_soundness
 from weft.errors import BadGraph
@@ -105,24 +103,6 @@ REFUSED = {
     "the same way many times": {"a": {**STEP, "next": [{"to": ["b"] * 5000}]}, "b": STEP},
     "too many nodes": {f"n{i}": STEP for i in range(30_000)},
 }
-
-
-def lines_of(work: Callable[[], Any]) -> int:
-    """Return how many lines of Python some work executed: a comprehension counts as one for each item."""
-    count = 0
-
-    def note(frame: FrameType, event: str, arg: Any) -> Any:
-        nonlocal count
-        count += 1
-        return note
-
-    before = sys.gettrace()
-    sys.settrace(note)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-    return count
 
 
 @pytest.mark.parametrize("name", first(1, COMPILED))

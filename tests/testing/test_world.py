@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import pytest
 
 import weft
 from tests.testing.shop import Receipt, app, charge, doomed, family, order, pack, refund, signed, threaded
+from tests.work import lines_of
 from weft.testing import World, crash_everywhere
 
 
@@ -40,9 +40,7 @@ def test_time_moves_only_when_it_is_told_to() -> None:
 def test_two_years_cost_nothing() -> None:
     world = World(app)
     run = world.start(signed("o-1"))
-    begun = time.process_time()
-    world.advance("700d")
-    assert time.process_time() - begun < 0.5
+    assert lines_of(lambda: world.advance("700d")) < 100_000
     assert run.status == "running"
 
 
