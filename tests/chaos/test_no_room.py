@@ -168,6 +168,9 @@ def test_a_server_on_a_full_disk_says_so_and_is_ready_again_by_itself(small_disk
                 ("messages", {"name": "note", "body": "a"}),
                 ("requests", {"name": "note", "body": "a"}),
                 ("pause", {}),
+                ("resume", {}),
+                ("retry", {}),
+                ("set", {"place": "note", "output": "a"}),
                 ("cancel", {}),
             ):
                 answer = server.post(f"/api/v1/runs/talk/{path}", body)

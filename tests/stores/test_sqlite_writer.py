@@ -30,6 +30,7 @@ from weft.errors import Corrupt, Full, StoreError, Unavailable
 from weft.ports.store import Outcome, RunQuery
 from weft.stores.sqlite import SqliteStore, connection
 from weft.stores.sqlite.checkpoint import PAGES, PAGES_MAX, Checkpointer
+from weft.stores.sqlite.writer import Writer
 
 
 class Disk:
@@ -150,6 +151,38 @@ def test_a_lock_that_is_never_given_back_is_unavailable(
     other.execute("ROLLBACK")
     other.close()
     assert commit(store, append()) == [Outcome.ACCEPTED]
+
+
+def test_many_who_meet_a_lock_wait_for_it_together(
+    store: SqliteStore, path: Path, disk: Disk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("weft.stores.sqlite.writer.BUSY_MS", 32)
+    monkeypatch.setattr("weft.stores.sqlite.writer.BUSY_MS_MIN", 1)
+    waits: list[int] = []
+    set_wait = Writer._wait_ms
+
+    def wait(self: Writer, busy_ms: int) -> None:
+        waits.append(busy_ms)
+        disk._now_s += busy_ms / 1000
+        set_wait(self, busy_ms)
+
+    monkeypatch.setattr(Writer, "_wait_ms", wait)
+    other = apsw.Connection(str(path))
+    other.execute("BEGIN IMMEDIATE")
+    _, writer, *_ = store._parts
+
+    async def scene() -> list[object]:
+        with writer.lock:  # until all have called
+            calls = [asyncio.create_task(writer.large(lambda _: None)) for _ in range(5)]
+            await asyncio.sleep(0)
+        return await asyncio.gather(*calls, return_exceptions=True)
+
+    told = go(scene())
+
+    assert {type(error) for error in told} == {Unavailable}
+    assert waits == [32, 1, 1, 1, 1], "the time of the first was also theirs"
+    other.execute("ROLLBACK")
+    other.close()
 
 
 @pytest.mark.parametrize("size", [1, 2])

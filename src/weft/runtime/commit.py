@@ -23,6 +23,7 @@ from itertools import islice
 from typing import Any, NoReturn, Protocol, TypeVar
 
 from weft.core.ids import HostId, RunUid
+from weft.core.plurals import pluralize
 from weft.errors import StoreError, Unavailable, UsageError
 from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, NewRun, Outcome, RunLog
@@ -298,7 +299,8 @@ class GroupWriter:
             self._failures = min(self._failures + 1, FAILURES_COUNTED)
             failure = error if isinstance(error, StoreError) else Unavailable(f"A commit failed: {error}.")
             self._failed = (failure, asyncio.get_running_loop().time())
-        self._throttled_log.warn("weft: a commit of %d runs failed (%s); they are reloaded", len(batch), error)
+        runs = pluralize(len(batch), "run")
+        self._throttled_log.warn("weft: a commit of %s failed (%s); what it was about is loaded again", runs, error)
         for writer, draft in batch:
             writer.unknown(draft, error, guilty=not passing and len(batch) == 1)
 

@@ -15,7 +15,7 @@ import apsw
 from weft.errors import Corrupt, Full, StoreError, Unavailable, UsageError
 
 BUSY_MS = 10_000
-"""How long a writer waits for another process before it gives up."""
+"""How long a connection waits for another process while it is opened."""
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -109,7 +109,7 @@ def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection |
             return _full(path)
         case apsw.BusyError() | apsw.LockedError():
             return Unavailable(
-                f"{path} was locked by another process for {BUSY_MS // 1000} s.",
+                f"{path} is locked by another process.",
                 hint="Find the program that keeps a write transaction open, and end it.",
             )
         case apsw.ReadOnlyError() | apsw.PermissionsError() | apsw.AuthError() | apsw.CantOpenError():

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import apsw
 
-from weft.stores.sqlite.connection import BUSY_MS, translate_error
+from weft.stores.sqlite.connection import translate_error
 from weft.stores.sqlite.same_file import SameFile
 from weft.stores.sqlite.serial_thread import SerialThread
 
@@ -27,6 +27,10 @@ COMMIT_S_MAX = 0.001
 SAMPLE_S_MAX = 0.004
 """A single commit counts as at most this long, because a checkpoint or a busy disk may slow down just one."""
 SAMPLE_WEIGHT = 1 / 8
+BUSY_MS = 3_500
+"""How long a transaction waits for the lock of another process, counted from its call."""
+BUSY_MS_MIN = 200
+"""How long it waits at least when its turn comes: it may have spent its time behind others."""
 
 
 class Writer:
@@ -42,7 +46,7 @@ class Writer:
         self.numbers: dict[str, tuple[int, int]] = {}
         """Row numbers of runs and checksums of their uids, by uid. Guarded by the lock."""
         self._commit_s = 0.0
-        self._busy_ms = BUSY_MS
+        self._busy_ms = -1
 
     async def small(self, work: Work[T]) -> T:
         """Run a transaction that takes about as long as its commit."""
@@ -54,7 +58,7 @@ class Writer:
                 pass
             finally:
                 self.lock.release()
-        return await self._thread.run(lambda: self._locked(self._timed, work))
+        return await self._on_thread(self._timed, work)
 
     def try_acquire(self) -> bool:
         """Take the lock if commits are quick and it is free. The caller releases it."""
@@ -85,7 +89,7 @@ class Writer:
 
     async def large(self, work: Work[T]) -> T:
         """Run a transaction of any length."""
-        return await self._thread.run(lambda: self._locked(self._transact, work))
+        return await self._on_thread(self._transact, work)
 
     async def read(self, work: Work[T]) -> T:
         """Read from the writing connection, outside a transaction."""
@@ -95,7 +99,7 @@ class Writer:
                 return self._with_translated_errors(work)
             finally:
                 self.lock.release()
-        return await self._thread.run(lambda: self._locked(self._with_translated_errors, work))
+        return await self._on_thread(self._with_translated_errors, work)
 
     def close(self) -> None:
         """Finish the transactions in the queue and close the connection."""
@@ -103,11 +107,16 @@ class Writer:
         with self.lock:
             self._connection.close()
 
-    def _locked(self, how: Callable[[Work[T]], T], work: Work[T]) -> T:
+    async def _on_thread(self, how: Callable[[Work[T]], T], work: Work[T]) -> T:
+        called_at = time.perf_counter()
+        return await self._thread.run(lambda: self._locked(how, work, called_at))
+
+    def _locked(self, how: Callable[[Work[T]], T], work: Work[T], called_at: float) -> T:
         with self.lock:
             if self._file.gone:
                 self._file.check(self._connection)
-            self._wait_ms(BUSY_MS)
+            waited_ms = int((time.perf_counter() - called_at) * 1000)
+            self._wait_ms(max(BUSY_MS_MIN, BUSY_MS - waited_ms))
             try:
                 return how(work)
             except apsw.BusyError as error:
