@@ -52,6 +52,7 @@ def test_a_question_may_be_answered_beforehand() -> None:
 
     fork.world.advance("3h")
     assert "perform_asked" not in kinds(fork)
+    assert [event.data["approved"] for event in fork.events if event.kind == "task_released"] == ["pay"]
     assert fork.result() == {"n": 420}
     assert ledger.paid == {2: 1, 6: 1}
 

@@ -64,8 +64,6 @@ class Repetition(msgspec.Struct, frozen=True, omit_defaults=True):
     n: int = 0
     confirm: str = ""
     """Why a person must approve it first. Until then it is not dispatched."""
-    approved: str = ""
-    """The place, named in a retry, that approved it beforehand."""
     kept: bool = False
     """Whether the earlier result is used. The next event has it, and nothing is dispatched."""
 

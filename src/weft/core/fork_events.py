@@ -76,9 +76,13 @@ class EntriesDropped(LogEvent, frozen=True, kw_only=True, tag="entries_dropped")
 
 
 class TaskReleased(LogEvent, frozen=True, kw_only=True, tag="task_released"):
-    """A task that was held back may be performed."""
+    """A task that was held back may be performed.
+
+    ``approved`` is the place, named in a retry or a fork, at which somebody approved it beforehand.
+    """
 
     task: EntryId
+    approved: str = ""
 
 
 class PerformAsked(LogEvent, frozen=True, kw_only=True, tag="perform_asked"):

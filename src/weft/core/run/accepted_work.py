@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import EntryId
-from weft.core.run import repeats, tasks, timers
+from weft.core.run import tasks, timers, withheld
 from weft.core.run.contracts import judge
 from weft.core.run.state import State
 from weft.errors import Failure
@@ -34,7 +34,7 @@ def decide_answered(state: State, answer: c.AnswerWork, now: int) -> Sequence[e.
     """Record the answer to a task. It counts for a draining task too, because an undo depends on the outcome."""
     number = answer.task
     task = state.parked.get(number) or state.tasks.get(number)
-    if task is None or repeats.is_unconfirmed(state, number):
+    if task is None or withheld.is_unconfirmed(state, number):
         return ()
     if answer.failure is None:
         return (e.TaskSucceeded(task=number, output=answer.output, attempt=task.attempt),)
@@ -83,8 +83,8 @@ def unpark(state: State, number: int) -> bool:
 
 def drop_parked(state: State, number: int) -> bool:
     """Drop a parked task. Returns False if the task drains instead, because an undo depends on its outcome."""
-    if repeats.is_unconfirmed(state, number):
-        repeats.drop_unconfirmed(state, number)
+    if withheld.is_unconfirmed(state, number):
+        withheld.drop_unconfirmed(state, number)
         return True
     if tasks.must_end(state.parked[number]):
         state.parked[number].draining = True

@@ -25,7 +25,7 @@ from weft.core.events import (
     TimerFired,
 )
 from weft.core.ids import EntryId
-from weft.core.run import repeats
+from weft.core.run import repeats, withheld
 from weft.core.run.env import Env
 from weft.core.run.state import OpenTask, Question, State
 from weft.core.run.statuses import permits
@@ -177,9 +177,9 @@ def decision_of(command: SetResult) -> dict[str, Any]:
 def evolve_set(state: State, event: ResultSet) -> None:
     """Withdraw an open task. Unless somebody may have done the work, its undo is not registered."""
     number = event.entry
-    if repeats.is_unconfirmed(state, number):
+    if withheld.is_unconfirmed(state, number):
         del state.asks[number]
-        repeats.evolve_confirmed(state, number)
+        withheld.evolve_confirmed(state, number)
     task: OpenTask | None = state.tasks.get(number) or state.parked.get(number)
     if task is not None and not event.performed and number not in event.forced:
         task.undo = None

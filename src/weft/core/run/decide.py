@@ -9,7 +9,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.run import accepted_work, by_hand, lifecycle, messages, patches, questions, repeats, tasks, timers, undo
+from weft.core.run import accepted_work, by_hand, lifecycle, messages, patches, questions, tasks, timers, undo, withheld
 from weft.core.run.env import Env
 from weft.core.run.statuses import permits
 from weft.core.run.style import AnyRun
@@ -75,7 +75,7 @@ def _message(run: AnyRun, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEv
 
 def _ask(run: AnyRun, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
     answer = questions.decide_ask(run.state, command, run.style.question(command.ask), env)
-    return repeats.decide_confirmed(run.state, answer)
+    return withheld.decide_confirmed(run.state, answer)
 
 
 def _child_ended(run: AnyRun, command: c.ReportChildEnded, _: Env) -> Sequence[e.AnyEvent]:

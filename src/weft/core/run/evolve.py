@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.core import events as e
-from weft.core.run import accepted_work, by_hand, fork, lifecycle, messages, questions, repeats, tasks, undo, withheld
+from weft.core.run import accepted_work, by_hand, fork, lifecycle, messages, questions, tasks, undo, withheld
 from weft.core.run.state import Child, Held, Wait
 from weft.core.run.style import AnyRun, Ended, Evolve, EvolveRows
 
@@ -185,7 +185,7 @@ def _ask_opened(run: AnyRun, event: e.AskOpened) -> None:
 def _ask_answered(run: AnyRun, event: e.AskAnswered) -> None:
     answer = questions.evolve_answer(run.state, event)
     if answer is not None and event.ask in run.state.parked:
-        repeats.evolve_confirmed(run.state, event.ask)
+        withheld.evolve_confirmed(run.state, event.ask)
     elif answer is not None:
         run.style.settled(Ended(event.ask, "answer", answer))
 

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from weft.core import events as e
 from weft.core.ids import EntryId
-from weft.core.run import lifecycle, messages, repeats, withheld
+from weft.core.run import lifecycle, messages, withheld
 from weft.core.run.env import Env
 from weft.core.run.places import is_at
 from weft.core.run.state import Fork, OpenTask, State
@@ -30,6 +30,7 @@ def evolve_forked(run: AnyRun, event: e.RunForked) -> None:
     if state.status in ("paused", "held"):
         lifecycle.evolve_resumed(state)
     state.undo, state.reversals, state.undoing, state.not_undone = [], [], 0, []
+    state.approvals = list(event.yes)
     _reset_tasks(state)
     _reset_questions(state)
     for child in event.children:
@@ -48,7 +49,6 @@ def _merge(state: State, event: e.RunForked) -> Fork:
         point=state.seq,
         effects=event.effects,
         by=event.by,
-        yes=event.yes,
         known=before.known,
         set_results=before.set_results,
     )
@@ -56,11 +56,11 @@ def _merge(state: State, event: e.RunForked) -> Fork:
 
 def _reset_tasks(state: State) -> None:
     """Hand open tasks out anew. Undos, and tasks of which only the end was awaited, are left to the original."""
-    for number in [*state.accepted, *(number for number in state.parked if repeats.is_unconfirmed(state, number))]:
+    for number in [*state.accepted, *(number for number in state.parked if withheld.is_unconfirmed(state, number))]:
         state.tasks[number] = state.parked.pop(number)
         state.timers.pop(number, None)
         state.asks.pop(number, None)
-    state.accepted, state.withheld, state.approvals = {}, [], []
+    state.accepted, state.withheld = {}, []
     for number, task in list(state.tasks.items()):
         if task.undo_of or task.draining:
             del state.tasks[number]

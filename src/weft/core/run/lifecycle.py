@@ -276,7 +276,7 @@ def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> b
     number = event.entry
     task = state.tasks.get(number)
     if task is not None:
-        if must_end(task) and task.due <= state.at and not task.withheld:
+        if must_end(task) and task.due <= state.at:
             task.draining = True
             return False
         del state.tasks[number]

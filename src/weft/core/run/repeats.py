@@ -1,8 +1,7 @@
-"""Dispatch work again that was dispatched before: the same key or a new one, or only after a person has approved. Pure.
+"""Schedule work again that was dispatched before: with the same key or a new one, or with its earlier result. Pure.
 
 Whatever makes a run repeat work remembers it as ``Earlier``. When a style schedules the work, ``repeat_work`` and
-``repeat_task`` complete the event. A task that needs approval is *parked*, with a question that has the same number as
-the task. ``AskAnswered`` closes the question, and the task is dispatched or fails.
+``repeat_task`` complete the event. A task that needs approval is held back (``withheld``).
 
 Rules: docs/internals/engine.md#rule-35.
 """
@@ -15,13 +14,12 @@ from hashlib import blake2b
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import AnyEvent, AskAnswered, Earlier, Repetition, TaskFailed, TaskScheduled, TaskSucceeded
+from weft.core.events import AnyEvent, Earlier, Repetition, TaskFailed, TaskScheduled, TaskSucceeded
 from weft.core.ids import EntryId
 from weft.core.run.contracts import Act, judge
-from weft.core.run.state import OpenTask, Question, State
+from weft.core.run.state import OpenTask, State
 from weft.errors import Failure, Refused
 
-REJECTED = "step.rejected"
 UNKNOWN = "step.outcome_unknown"
 
 
@@ -56,9 +54,7 @@ def repeat_task(state: State, earlier: Earlier, place: str, event: TaskScheduled
     if _judge(earlier, event, digest) != "ask":
         is_usual = place == earlier.place and n == used
         return event if is_usual else msgspec.structs.replace(event, again=Repetition(earlier.place, n))
-    approved = next((one for one in state.approvals if _covers(one, place)), "")
-    why = "" if approved else _why(event.step, equal=equal)
-    return msgspec.structs.replace(event, again=Repetition(earlier.place, n, confirm=why, approved=approved))
+    return msgspec.structs.replace(event, again=Repetition(earlier.place, n, confirm=_why(event.step, equal=equal)))
 
 
 def _is_equal(earlier: Earlier, digest: str) -> bool:
@@ -70,33 +66,9 @@ def _judge(earlier: Earlier, event: TaskScheduled, digest: str) -> Act:
     return judge("repeated", event.policy.effect, equal=_is_equal(earlier, digest), recorded=recorded)
 
 
-def _covers(approved: str, place: str) -> bool:
-    """Return whether an approval is for this place: the place itself, or the node or step that it belongs to."""
-    return approved == place or place.startswith((f"{approved}/", f"{approved}["))
-
-
 def _why(step: str, *, equal: bool) -> str:
     before = "it may have been performed before" if equal else "it was dispatched before with another input"
     return f"{step} must not be performed twice, and {before}."
-
-
-def evolve_again(state: State, task: OpenTask, again: Repetition) -> None:
-    """Give the task that was just opened the key of earlier work, and ask a person first if the event says so."""
-    task.again = again
-    if again.n:
-        state.renewed[again.place] = max(again.n, state.renewed.get(again.place, 0))
-    if again.approved:
-        state.approvals.remove(again.approved)
-    if again.confirm:
-        number = state.seq
-        state.parked[number] = state.tasks.pop(number)
-        state.asks[number] = _question(state, task, again)
-
-
-def _question(state: State, task: OpenTask, again: Repetition) -> Question:
-    """Return the question whether to perform a task. Its digest depends on the run, the step and the input."""
-    title = f"Perform {task.step} again in {state.run_id}? {again.confirm}"
-    return Question(title=title, since=state.at, about=task.input)
 
 
 def outcome_unknown(number: EntryId, task: OpenTask) -> TaskFailed:
@@ -115,32 +87,3 @@ def irreversible_in_flight(state: State, numbers: Sequence[int]) -> Refused:
         hint="Wait until it has ended, or repeat the command with --force: its outcome is then recorded as unknown.",
         code="run.in_flight",
     )
-
-
-def is_unconfirmed(state: State, number: int) -> bool:
-    """Return whether a task waits for a person to approve it."""
-    return number in state.parked and number in state.asks
-
-
-def decide_confirmed(state: State, answer: AskAnswered) -> Sequence[AnyEvent]:
-    """Return the events of an answer. If a person rejects a task, the task fails."""
-    if answer.approved or not answer.decided or not is_unconfirmed(state, answer.ask):
-        return (answer,)
-    step = state.parked[answer.ask].step
-    who = f" by {answer.by}" if answer.by else ""
-    reason = f": {answer.reason}" if answer.reason else ""
-    failure = Failure(
-        type="Rejected", message=f"performing {step} again was rejected{who}{reason}", code=REJECTED, step=step
-    )
-    return (answer, TaskFailed(task=answer.ask, failure=failure))
-
-
-def evolve_confirmed(state: State, number: int) -> None:
-    """Open a task that a person has decided about. Its deadline counts from now."""
-    task = state.tasks[number] = state.parked.pop(number)
-    task.since = state.at
-
-
-def drop_unconfirmed(state: State, number: int) -> None:
-    """Drop a task that waits for approval, with its question."""
-    del state.parked[number], state.asks[number]

@@ -180,8 +180,6 @@ class Fork(msgspec.Struct, omit_defaults=True):
     """The number of the last event of the common past, with the ``run_forked`` event."""
     effects: Effects = "perform"
     by: str = ""
-    yes: list[str] = []
-    """Places of work that may be performed without asking."""
     known: dict[str, list[KnownResult]] = {}
     """Results of the original, by step and digest of the input."""
     uses: dict[str, int] = {}
@@ -244,7 +242,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     earlier: dict[str, Earlier] = {}
     """Work that a retry dropped, by location. Its effect contract says how it is dispatched again."""
     approvals: list[str] = []
-    """Places whose irreversible work was approved beforehand, when the run was retried."""
+    """Places whose irreversible work was approved beforehand, when the run was retried or forked."""
     cancelled: str | None = None
     cancelled_at: int = 0
     timed_out: bool = False

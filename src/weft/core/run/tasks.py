@@ -113,10 +113,8 @@ def evolve_scheduled(state: State, event: TaskScheduled, arguments: Raw) -> Open
         inline=event.inline,
         early=event.early,
     )
-    if event.again is not None:
-        repeats.evolve_again(state, task, event.again)
-    elif state.fork is not None:
-        withheld.withhold(state, state.fork, state.seq, task)
+    if event.again is not None or state.fork is not None:
+        withheld.admit(state, task, event.again)
     return task
 
 
@@ -165,7 +163,7 @@ def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
 
 def must_end(task: OpenTask) -> bool:
     """Return whether the run must wait for a task to end even if its result is not used."""
-    return judge("dropped", task.policy.effect, has_undo=task.undo is not None) == "drain"
+    return not task.withheld and judge("dropped", task.policy.effect, has_undo=task.undo is not None) == "drain"
 
 
 def remember_undo(state: State, number: int, task: OpenTask, output: Raw, place: str) -> None:

@@ -1,10 +1,11 @@
 """Tasks that are held back until it is known whether they may be performed, by the contracts of their effects. Pure.
 
-A task of a fork is held back if its original may have a result for it, or if performing it could repeat an irreversible
-effect. ``follow`` decides what happens: the known result is used, the task is dispatched, people are asked, or the run
-is held.
+A task is held back if performing it could repeat an irreversible effect. In a fork it is also held back if the original
+may have a result for it. ``follow`` decides what happens: the known result is used, the task is dispatched, people are
+asked, or the run is held. A task that people are asked about is *parked*, with a question that has the same number. The
+answer dispatches it, or fails it.
 
-Rules: docs/internals/engine.md#rule-36.
+Rules: docs/internals/engine.md#rule-35, docs/internals/engine.md#rule-36.
 """
 
 from __future__ import annotations
@@ -24,9 +25,11 @@ from weft.core.run.env import Env
 from weft.core.run.places import is_at
 from weft.core.run.state import Fork, OpenTask, Question, State
 from weft.core.run.style import AnyRun
-from weft.errors import Refused
+from weft.errors import Failure, Refused
 
 WOULD_PERFORM = "fork.would_perform"
+REJECTED = "step.rejected"
+IN_FORK = "Its effect is irreversible, and it may have been performed before."
 SITUATIONS: dict[e.Effects, Situation] = {"perform": "forked", "reuse": "reused", "none": "shadowed"}
 _encode = msgspec.json.Encoder().encode
 
@@ -40,6 +43,19 @@ class DecidingRun(AnyRun, Protocol):
 def work_key(step: str, digest: str) -> str:
     """Return the key of a step with an input."""
     return f"{step} {digest}"
+
+
+def admit(state: State, task: OpenTask, again: e.Repetition | None) -> None:
+    """Give the task that was just opened the key of earlier work, and hold it back if its contract needs a decision."""
+    if again is None:
+        if state.fork is not None:
+            withhold(state, state.fork, state.seq, task)
+        return
+    task.again = again
+    if again.n:
+        state.renewed[again.place] = max(again.n, state.renewed.get(again.place, 0))
+    if again.confirm:
+        hold_back(state, state.seq, task)
 
 
 def withhold(state: State, fork: Fork, number: int, task: OpenTask) -> None:
@@ -72,8 +88,9 @@ def follow(run: DecidingRun, env: Env) -> Sequence[e.AnyEvent]:
 
 def _decide(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence[e.AnyEvent]:
     fork, place = run.state.fork, run.location(number)
-    if fork is None:
-        return (e.TaskReleased(task=EntryId(number)),)
+    if fork is None or (task.again is not None and number > fork.point):
+        again = task.again
+        return _ask(run.state, number, task, again.confirm if again is not None else "", place)
     for name, value in fork.set_results.items():
         if is_at(place, name):
             return _keep(run, number, task, value, env)
@@ -81,8 +98,8 @@ def _decide(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence
     match _judge(fork, task, equal=known is not None):
         case "keep" if known is not None:
             return _keep(run, number, task, known.output, env)
-        case "ask" if not any(is_at(place, name) for name in fork.yes):
-            return (_ask(run.state, number, task, place),)
+        case "ask":
+            return _ask(run.state, number, task, IN_FORK, place)
         case "hold":
             message = (
                 f"{run.state.run_id} has no effects, and {place} would perform {task.step}, for which its original has "
@@ -129,14 +146,22 @@ def without_children(run: AnyRun, events: Sequence[e.AnyEvent]) -> Sequence[e.An
     return events
 
 
-def _ask(state: State, number: int, task: OpenTask, place: str) -> e.PerformAsked:
-    original = state.forked_from.run if state.forked_from is not None else ""
-    about: dict[str, object] = {"step": task.step, "place": place, "original": original}
+# --- questions ---------------------------------------------------------------------------------------------------
+
+
+def _ask(state: State, number: int, task: OpenTask, why: str, place: str) -> Sequence[e.AnyEvent]:
+    """Ask people whether a task may be performed, unless somebody has approved it beforehand."""
+    approved = next((name for name in state.approvals if is_at(place, name)), "")
+    if approved or not why:
+        return (e.TaskReleased(task=EntryId(number), approved=approved),)
+    about: dict[str, object] = {"run": state.run_id, "step": task.step, "place": place}
+    if state.forked_from is not None:
+        about["original"] = state.forked_from.run
     plain = values.inline_json(bytes(task.input))
     if plain is not None:
         about["input"] = Raw(plain)
-    title = f"Perform {task.step}? Its effect is irreversible, and it may have been performed before."
-    return e.PerformAsked(task=EntryId(number), title=title, about=Raw(values.seal(_encode(about))))
+    title = f"Perform {task.step} in {state.run_id}? {why}"
+    return (e.PerformAsked(task=EntryId(number), title=title, about=Raw(values.seal(_encode(about)))),)
 
 
 def evolve_asked(state: State, event: e.PerformAsked) -> None:
@@ -148,8 +173,39 @@ def evolve_asked(state: State, event: e.PerformAsked) -> None:
 
 
 def evolve_released(state: State, event: e.TaskReleased) -> None:
-    """Let a task be dispatched."""
+    """Let a task be dispatched. An approval that was given beforehand is used up."""
     task = state.tasks[event.task]
     task.withheld = False
     task.since = state.at
     state.withheld = [number for number in state.withheld if number != event.task]
+    if event.approved:
+        state.approvals.remove(event.approved)
+
+
+def is_unconfirmed(state: State, number: int) -> bool:
+    """Return whether people are asked about a task."""
+    return number in state.parked and number in state.asks
+
+
+def decide_confirmed(state: State, answer: e.AskAnswered) -> Sequence[e.AnyEvent]:
+    """Return the events of an answer. If a person rejects a task, the task fails."""
+    if answer.approved or not answer.decided or not is_unconfirmed(state, answer.ask):
+        return (answer,)
+    step = state.parked[answer.ask].step
+    who = f" by {answer.by}" if answer.by else ""
+    reason = f": {answer.reason}" if answer.reason else ""
+    failure = Failure(
+        type="Rejected", message=f"performing {step} again was rejected{who}{reason}", code=REJECTED, step=step
+    )
+    return (answer, e.TaskFailed(task=answer.ask, failure=failure))
+
+
+def evolve_confirmed(state: State, number: int) -> None:
+    """Open a task that a person has decided about. Its deadline counts from now."""
+    task = state.tasks[number] = state.parked.pop(number)
+    task.since = state.at
+
+
+def drop_unconfirmed(state: State, number: int) -> None:
+    """Drop a task that people are asked about, with its question."""
+    del state.parked[number], state.asks[number]
