@@ -417,7 +417,7 @@ class App(Registrar):
     def _run_of(self, started: StartResult, invocation: Invocation) -> Handle[Any]:
         return Handle(self.service, started.id, invocation.workflow.result)
 
-    async def launch(
+    def launch(
         self,
         invocation: Invocation,
         run_id: str | None,
@@ -426,21 +426,22 @@ class App(Registrar):
         queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay_ms: int = 0,
-    ) -> StartResult:
-        """Start the run of a call, or find the one with this id."""
-        workflow = invocation.workflow
+    ) -> Coroutine[Any, Any, StartResult]:
+        """Start the run of a call, or find the one with this id. Not a coroutine itself: every start passes here."""
+        workflow, service = invocation.workflow, self.service
         attributes = attributes or {}
         if isinstance(workflow, NamedVersion):
             order = workflow.order(invocation, id=run_id, existing=existing, attributes=attributes)
             order = msgspec.structs.replace(order, queue=queue, delay_ms=delay_ms)
-            return await self.service.start(order)
-        known = self.registered.known(workflow.name, workflow.version)
+            return service.start(order)
+        name, version = workflow.name, workflow.version
+        known = self.registered.known(name, version)
         own = isinstance(workflow, Goal) and workflow.group is self.registered
         if known is None and not own:
-            raise UsageError(f"The workflow {workflow.name} belongs to another app.", hint="app.include(group)")
+            raise UsageError(f"The workflow {name} belongs to another app.", hint="app.include(group)")
         order = StartOrder(
-            workflow=workflow.name,
-            version=workflow.version,
+            workflow=name,
+            version=version,
             goals=workflow.goals if isinstance(workflow, Goal) and known is None else (),
             input=invocation.given,
             id=run_id,
@@ -449,7 +450,7 @@ class App(Registrar):
             queue=queue,
             delay_ms=delay_ms,
         )
-        return await self.service.start(order, self.catalogue() if self.service.local is None else None)
+        return service.start(order, self.catalogue() if service.local is None else None)
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
         """Start a run and return its result."""

@@ -60,18 +60,18 @@ class AppCatalogue:
         return None
 
     def program(self, workflow: str, version: str) -> AnyProgram | None:
-        registered = self._registered
-        found: AnyProgram | None = registered.find_program(workflow, version) or self._programs.get((workflow, version))
+        key = (workflow, version)
+        found: AnyProgram | None = self._registered.programs.get(key) or self._programs.get(key)
         if found is None:
-            known = registered.known(workflow, version)
+            known = self._registered.known(workflow, version)
             if isinstance(known, Graph):
-                found = self._programs[workflow, version] = self._graph_program(known.loaded.graph, version)
-            elif isinstance(known, Goal) or (workflow, version) == (GOAL, "1"):
+                found = self._programs[key] = self._graph_program(known.loaded.graph, version)
+            elif isinstance(known, Goal) or key == (GOAL, "1"):
                 found = self._goals.get(workflow)
                 if found is None:
                     goals = known.goals if isinstance(known, Goal) else ()
                     found = self._goals[workflow] = GoalProgram(workflow, self, goals)
-            elif (workflow, version) == BULK:
+            elif key == BULK:
                 found = self._bulk
         return found
 

@@ -79,7 +79,7 @@ class Registrations:
         self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
         self._newest: dict[str, Workflow[Any, Any]] = {}
         """The version of each workflow that was registered last."""
-        self._programs: dict[tuple[str, str], WorkflowProgram] = {}
+        self.programs: dict[tuple[str, str], WorkflowProgram] = {}
         self._graphs: dict[str, Graph] = {}
         self._goals: dict[str, Goal] = {}
         self._schedules: dict[str, ScheduleSpec] = {}
@@ -160,7 +160,7 @@ class Registrations:
     def _keep_workflow(self, workflow: Workflow[Any, Any]) -> None:
         key = (workflow.name, workflow.version)
         self._workflows[key] = self._newest[workflow.name] = workflow
-        self._programs[key] = WorkflowProgram(workflow, THE_CONTEXT)
+        self.programs[key] = WorkflowProgram(workflow, THE_CONTEXT)
         if self._parent is not None:
             self._parent._keep_workflow(workflow)  # noqa: SLF001
 
@@ -414,7 +414,7 @@ class Registrations:
         return sorted({"default", *(step.policy.queue for step in self._steps.values())})
 
     def find_program(self, workflow: str, version: str) -> WorkflowProgram | None:
-        return self._programs.get((workflow, version))
+        return self.programs.get((workflow, version))
 
     def known(self, workflow: str, version: str) -> Runnable[Any] | None:
         """Return the workflow, graph or goal with this name and version; None if there is none."""

@@ -70,11 +70,11 @@ class LocalRuns:
         """Return all runs in memory here."""
         return list(self._runs.actors.values())
 
-    async def begin(self, start: c.StartRun) -> RunUid | None:
-        """Create a run here. Returns None, and does nothing, if there is no room. Raises IdTaken."""
+    def begin(self, start: c.StartRun) -> Coroutine[Any, Any, RunUid] | None:
+        """Return the work that creates a run here, which raises IdTaken. None if there is no room."""
         if not self._status.running or self._runs.is_full():
             return None
-        return await self._starter.begin(start)
+        return self._starter.begin(start)
 
     async def tell(self, actor: Actor, posted: PendingCommand) -> None:
         """Give a command to a run in memory. Returns when its decision is durable. Raises the refusal."""

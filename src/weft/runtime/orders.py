@@ -25,7 +25,7 @@ from weft.runtime.catalogue import Callee, HostCatalogue
 from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.programs import start_plan
 from weft.runtime.tags import WorkflowTags
-from weft.runtime.version_refs import MARKS, parse_version_ref
+from weft.runtime.version_refs import parse_version_ref
 
 GOALS = Callee("1", "goal")
 """Goals have one version, because each run has its own plan."""
@@ -54,8 +54,6 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
 
 async def pin_version(order: StartOrder, tags: WorkflowTags) -> StartOrder:
     """Replace a name such as ``order:live`` by the workflow and the version. Raises BadValue, NotFound, UsageError."""
-    if not any(mark in order.workflow for mark in MARKS):
-        return order
     if order.version is not None:
         raise UsageError(f"{order.workflow} names a version, and version={order.version!r} another.")
     ref = parse_version_ref(order.workflow)

@@ -66,6 +66,7 @@ from weft.runtime.tags import WorkflowTags
 from weft.runtime.typed_words import read_words_like
 from weft.runtime.unowned import UnownedRuns
 from weft.runtime.values import ValueStore
+from weft.runtime.version_refs import is_version_ref
 
 if TYPE_CHECKING:  # parts of a host, which a program that only declares workflows does not load
     from weft.runtime.local import LocalRuns, LocalWork
@@ -145,7 +146,8 @@ class RunService:
         Raises UnknownWorkflow, BadValue, BadPlan or UsageError for an order that cannot be, NotFound for an unknown
         tag, IdTaken for the id of another run, and Unavailable or Full, soon, while the store takes nothing.
         """
-        order = await pin_version(order, self.tags)
+        if is_version_ref(order.workflow):
+            order = await pin_version(order, self.tags)
         start = await self._start_of(order, catalogue)
         if self.local is None and catalogue is not None and needs_definition(start.style):
             await self._keep_definition(start, catalogue)
@@ -169,17 +171,17 @@ class RunService:
             if (definition.name, definition.version) == (start.workflow, start.version):
                 await store_definition(self.store.definitions, definition)
 
-    async def create(
+    def create(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
-    ) -> StartResult:
+    ) -> Coroutine[Any, Any, StartResult]:
         """Create the run of a start, or find it. Raises IdTaken; Unavailable or Full, soon, if the store fails."""
         work = self._create(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
         unknown = f"{start.run_id} may or may not have been started"
-        return await self.wait_for_store(work, unknown, hint="Start it again under the same id.", run_id=start.run_id)
+        return self.wait_for_store(work, unknown, hint="Start it again under the same id.", run_id=start.run_id)
 
-    async def wait_for_store(
+    def wait_for_store(
         self, work: Coroutine[Any, Any, T], unknown: str, *, hint: str = "", run_id: str = ""
-    ) -> T:
+    ) -> Coroutine[Any, Any, T]:
         """Wait for a call to the store. ``unknown`` says, for the error, what is unknown without an answer.
 
         Raises Unavailable or Full: at once if the store does not accept writes, else when it has not answered for long.
@@ -188,13 +190,11 @@ class RunService:
         if trouble is not None:
             work.close()
             raise trouble
-        try:
-            return await self._store_timeout.wait_for(work)
-        except TimeoutError:
-            trouble = self.trouble() or Unavailable("")
-            raise type(trouble)(
-                f"The store does not answer: {unknown}.", hint=hint, code=trouble.code, run_id=run_id
-            ) from None
+        return self._store_timeout.wait_for(work, lambda: self._no_answer(unknown, hint, run_id))
+
+    def _no_answer(self, unknown: str, hint: str, run_id: str) -> StoreError:
+        trouble = self.trouble() or Unavailable("")
+        return type(trouble)(f"The store does not answer: {unknown}.", hint=hint, code=trouble.code, run_id=run_id)
 
     def trouble(self) -> StoreError | None:
         """Return why nothing can be written now, as far as the host of this process knows."""
@@ -244,9 +244,9 @@ class RunService:
 
     async def _make(self, start: c.StartRun, delay_ms: int) -> StartResult:
         run_id = RunId(start.run_id)
-        begun = await self.local.begin(start) if self.local is not None and not delay_ms else None
+        begun = self.local.begin(start) if self.local is not None and not delay_ms else None
         if begun is not None:
-            return StartResult(begun, run_id, created=True)
+            return StartResult(await begun, run_id, created=True)
         uid = RunUid(self.ids.new())
         now = self.clock.now_ms()
         new = NewRun(

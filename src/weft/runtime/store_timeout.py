@@ -29,8 +29,8 @@ class StoreTimeout:
         self._expired_at = 0.0
         """When a wait was first found to be over. It gets extra time, because the loop itself may have been blocked."""
 
-    async def wait_for(self, work: Coroutine[Any, Any, T]) -> T:
-        """Wait for a coroutine. Raises TimeoutError when the store has answered no caller for ``START_SECONDS``."""
+    async def wait_for(self, work: Coroutine[Any, Any, T], error: Callable[[], Exception] = TimeoutError) -> T:
+        """Wait for a coroutine. Raises an error when the store has answered no caller for ``START_SECONDS``."""
         loop = asyncio.get_running_loop()
         task = asyncio.current_task(loop)
         assert task is not None
@@ -44,7 +44,7 @@ class StoreTimeout:
             return await work
         except asyncio.CancelledError:
             if task in self._given_up and task.uncancel() <= cancelling:
-                raise TimeoutError from None
+                raise error() from None
             raise
         finally:
             self._waiting.pop(task, None)

@@ -10,7 +10,7 @@ from weft.errors import BadValue
 DEFAULT_TAG = "main"
 """The tag that is meant where none is named: by ``order~1``, and by a patch of ``order``."""
 TAG_MAX = 200
-MARKS = ":@~"
+MARKS = frozenset(":@~")
 """The characters that tell the version from the name."""
 
 
@@ -30,7 +30,7 @@ class VersionRef(msgspec.Struct, frozen=True):
 
 def is_version_ref(text: str) -> bool:
     """Return whether a name says which version is meant."""
-    return any(mark in text for mark in MARKS)
+    return not MARKS.isdisjoint(text)
 
 
 def parse_version_ref(text: str) -> VersionRef:

@@ -64,9 +64,9 @@ class CodeIndex:
 
     def __init__(self, state: CodeState) -> None:
         self._state = state
-        self.name_ids = {name: i for i, name in enumerate(state.names)}
+        self.name_ids = dict(zip(state.names, range(len(state.names)), strict=True))
         self.paths: dict[str, Path] = {"": []}
-        self._keys: dict[str, int] | None = None
+        self._keys: dict[str, int] | None = None if state.entries else {}
         self._scopes: dict[str, Scope] | None = None
 
     @property

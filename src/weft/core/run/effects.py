@@ -24,19 +24,23 @@ def outstanding(run: AnyRun) -> Sequence[AnyEffect]:
     if state.over:
         return ()
     effects: list[AnyEffect] = []
-    if state.status != "paused":
-        effects += [perform(run, number) for number, task in state.tasks.items() if not task.withheld]
-    effects += [ArmTimer(EntryId(number), due) for number, due in state.timers.items()]
-    effects += [ArmTimer(EntryId(number), wait.due, mailed=True) for number, wait in state.waits.items() if wait.due]
+    for number, task in state.tasks.items():
+        if state.status != "paused" and not task.withheld:
+            effects.append(perform(run, number))
+    for number, due in state.timers.items():
+        effects.append(ArmTimer(EntryId(number), due))
+    for number, wait in state.waits.items():
+        if wait.due:
+            effects.append(ArmTimer(EntryId(number), wait.due, mailed=True))
     for number, ask in state.asks.items():
         effects += questions.arm_question(number, ask)
     for number, child in state.children.items():
         if child.due and not child.cancelled:
             effects.append(ArmTimer(EntryId(number), child.due, mailed=True))
-    effects += [
-        ArmTimer(EntryId(-number), due) for number, task in state.tasks.items() if (due := timers.task_due(task))
-    ]
-    if timers.due_of(state, CANCEL):
+    for number, task in state.tasks.items():
+        if due := timers.task_due(task):
+            effects.append(ArmTimer(EntryId(-number), due))
+    if state.due and timers.due_of(state, CANCEL):
         effects.append(ArmTimer(CANCEL, state.due))
     return effects
 

@@ -46,6 +46,8 @@ def refuse_message(state: State, message: str, error: str) -> Sequence[AnyEvent]
 
 def waiting_messages(state: State, names: Sequence[str], most: int) -> list[WaitingMessage]:
     """Return the oldest buffered messages with one of these names, at most ``most``. No names match any message."""
+    if not state.messages:
+        return []
     pools = [state.messages[name] for name in (names or state.messages) if name in state.messages]
     if len(pools) == 1:
         return pools[0][:most]

@@ -67,17 +67,18 @@ class Releaser:
         for actor in leaving:
             actor.ready = False
         boundary("release.before")
+        rows = [self._row(actor) for actor in leaving]
         try:
-            outcomes = await self._log.release([self._row(actor) for actor in leaving])
+            outcomes = await self._log.release(rows)
         except StoreError:
             # It is unknown whether they are released. A host that stops leaves them to others; otherwise reload them.
             if not self._status.closing:
                 for actor in leaving:
                     self._background.spawn(self._reload(actor, None))
             return
-        for actor, outcome in zip(leaving, outcomes, strict=True):
+        for actor, row, outcome in zip(leaving, rows, outcomes, strict=True):
             if outcome is Outcome.ACCEPTED:
-                self._remove(actor)
+                self._remove(actor, row.wake_at)
                 continue
             actor.ready = True
             actor.schedule()
@@ -105,9 +106,8 @@ class Releaser:
             snapshot=snapshot,
         )
 
-    def _remove(self, actor: Actor) -> None:
+    def _remove(self, actor: Actor, wake_at: Millis | None) -> None:
         self._timers.disarm_run(actor.uid)
-        wake_at = self._wake_at(actor)
         if wake_at is not None:
             self._on_released(wake_at)
         waiting = [posted for posted in actor.mailbox if not posted.mail_id]  # mail waits in the store

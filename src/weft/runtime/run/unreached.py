@@ -60,11 +60,10 @@ class Unreached:
 
     def __init__(self, state: CodeState) -> None:
         # A cancelled entry need not be reached again. "!" marks places of the engine itself.
-        self.entries = {
-            number: entry
-            for number, entry in state.entries.items()
-            if entry.status != "cancelled" and "!" not in entry.key
-        }
+        self.entries: dict[int, Entry] = {}
+        for number, entry in state.entries.items():
+            if entry.status != "cancelled" and "!" not in entry.key:
+                self.entries[number] = entry
 
     def forget(self, number: int) -> None:
         """Forget an entry that was reached or already reported."""
