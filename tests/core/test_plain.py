@@ -42,7 +42,7 @@ class TwoPaths(History):
             return None if event is None else (event, [])
         if isinstance(command, c.ScheduleTask):
             scheduled = schedule_task(self.short, command, self.now)
-            return None if scheduled is None else (scheduled.event, [scheduled.effect])
+            return None if scheduled is None else (scheduled[0], [scheduled[2]])
         return None
 
     def after(self, event: e.AnyEvent) -> None:

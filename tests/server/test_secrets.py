@@ -27,7 +27,7 @@ def canary(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     value = f'canary-{uuid.uuid4()}-"\\\n-end'
     monkeypatch.setenv("CANARY", value)
     yield value
-    secrets._known.clear()
+    secrets.REVEALED.clear()
 
 
 def leaky_app(url: str, folder: Path) -> weft.App:

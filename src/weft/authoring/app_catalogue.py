@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weft.authoring.bulk_workflow import bulk_program
@@ -49,9 +49,7 @@ class AppCatalogue:
         self._goals: dict[str, GoalProgram] = {}
         self._definitions: dict[tuple[str, str], Definition] = {}
         self._bulk = bulk_program(registered)
-
-    def step(self, name: str) -> StepBody | None:
-        return self._registered.find_body(name)
+        self.step: Callable[[str], StepBody | None] = registered.find_body
 
     def steps(self) -> list[str]:
         return self._registered.step_names()
@@ -62,15 +60,15 @@ class AppCatalogue:
     def program(self, workflow: str, version: str) -> AnyProgram | None:
         key = (workflow, version)
         found: AnyProgram | None = self._registered.programs.get(key) or self._programs.get(key)
+        if found is None and version == "1":
+            found = self._goals.get(workflow)
         if found is None:
             known = self._registered.known(workflow, version)
             if isinstance(known, Graph):
                 found = self._programs[key] = self._graph_program(known.loaded.graph, version)
             elif isinstance(known, Goal) or key == (GOAL, "1"):
-                found = self._goals.get(workflow)
-                if found is None:
-                    goals = known.goals if isinstance(known, Goal) else ()
-                    found = self._goals[workflow] = GoalProgram(workflow, self, goals)
+                goals = known.goals if isinstance(known, Goal) else ()
+                found = self._goals[workflow] = GoalProgram(workflow, self, goals)
             elif key == BULK:
                 found = self._bulk
         return found

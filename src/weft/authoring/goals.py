@@ -79,16 +79,13 @@ class Goal(Runnable[Facts]):
     """A registered goal: ``invoicing = app.goal("invoicing", send_invoice)``."""
 
     style = "goal"
+    version = "1"
+    """Every run records its plan, so a goal needs no versions."""
 
     def __init__(self, group: RunnableGroup, name: str, goals: tuple[str, ...]) -> None:
         self.group = group
         self.name = name
         self.goals = goals
-
-    @property
-    def version(self) -> str:
-        """Always "1": every run records its plan, so a goal needs no versions."""
-        return "1"
 
     @property
     def result(self) -> Codec[Facts]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
 
 from weft.authoring.context import THE_CONTEXT, Context
@@ -455,7 +456,7 @@ class Registrations:
 
     def invocation(self, call: Any, given: Mapping[str, Any] | None) -> Invocation:
         """Return the invocation of a call, or of a workflow (or its name) with a mapping of arguments."""
-        if inspect.iscoroutine(call):
+        if type(call) is CoroutineType:
             return _unpack_call(call)
         workflow = self.runnable_named(call) if isinstance(call, str) else call
         if not isinstance(workflow, Runnable):

@@ -29,6 +29,9 @@ class Workflow(Runnable[R], Generic[P, R]):
     Calling it returns a coroutine, which is awaited or passed to ``app.run`` or ``app.start``.
     """
 
+    version = ""
+    timeout_ms = 0
+
     def __init__(
         self,
         group: RunnableGroup,
@@ -45,20 +48,12 @@ class Workflow(Runnable[R], Generic[P, R]):
         self.fn = fn
         self.signature = signature
         self.group: RunnableGroup = group
-        self._version = version
-        self._timeout_ms = timeout_ms
+        self.version = version
+        self.timeout_ms = timeout_ms
         self.__doc__ = fn.__doc__
         self.__name__ = getattr(fn, "__name__", name)
         self.__module__ = fn.__module__
         self.__wrapped__ = fn
-
-    @property
-    def version(self) -> str:
-        return self._version
-
-    @property
-    def timeout_ms(self) -> int:
-        return self._timeout_ms
 
     @property
     def result(self) -> Codec[R]:
@@ -83,6 +78,7 @@ class WorkflowProgram:
     def __init__(self, workflow: Workflow[Any, Any], context: object) -> None:
         self.name = workflow.name
         self.version = workflow.version
+        self.defaults = workflow.signature.defaults
         self._workflow = workflow
         self._context = context
 
@@ -92,9 +88,6 @@ class WorkflowProgram:
 
     def check(self, given: Mapping[str, Any] | bytes) -> bytes:
         return given if isinstance(given, bytes) else self._workflow.given(given)
-
-    def defaults(self, given: bytes | None) -> bytes:
-        return self._workflow.signature.defaults(given)
 
     def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
         arguments = self._workflow.signature.unpack(given, defaults, what=self.name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import partial
 from itertools import chain
 from typing import Any, Final
 
@@ -43,28 +44,17 @@ _AT = "cas://sha256:"
 _BACKSLASH = 0x5C
 
 
-def encode(value: object, *, what: str = "got") -> bytes:
+def encode(value: object, *, what: str = "got", trusted: bool = False) -> bytes:
     """Encode a value as compact JSON, with keys in the given order.
 
-    ``what`` begins the error message, for example "charge returned".
+    ``what`` begins the error message, for example "charge returned". The references to secrets in a ``trusted`` value
+    were checked before.
 
     Raises:
         BadValue: a part of the value cannot be stored as JSON (the message names it), or an object that is not a
             reference to a secret looks like one.
         LimitExceeded: the value is bigger than ``VALUE_BYTES_MAX``, or nested deeper than ``DEPTH_MAX``.
     """
-    raw = encode_trusted(value, what=what)
-    if raw.find(MARK) >= 0 and is_forged(value, raw):
-        raise BadValue(
-            f'{what} an object with the key "{KEY}", which is reserved for secrets.',
-            hint="Use weft.Secret(...) in code, or another key in data.",
-            code="value.secret",
-        )
-    return raw
-
-
-def encode_trusted(value: object, *, what: str = "got") -> bytes:
-    """Encode a value whose references to secrets were checked before. Raises as ``encode`` does otherwise."""
     try:
         raw = encode_json(value)
     except Exception as error:
@@ -74,7 +64,17 @@ def encode_trusted(value: object, *, what: str = "got") -> bytes:
     has_nulls = raw.find(b"null") >= 0
     if _BACKSLASH in raw or len(raw) > VALUE_BYTES_MAX or not passes_quick_check(value, has_nulls, DEPTH_MAX):
         check_storable(value, raw, what=what)
+    if not trusted and raw.find(MARK) >= 0 and is_forged(value, raw):
+        raise BadValue(
+            f'{what} an object with the key "{KEY}", which is reserved for secrets.',
+            hint="Use weft.Secret(...) in code, or another key in data.",
+            code="value.secret",
+        )
     return raw
+
+
+encode_trusted = partial(encode, trusted=True)
+"""Encode a value whose references to secrets were checked before. Raises as ``encode`` does otherwise."""
 
 
 def check_storable(value: object, raw: bytes, *, what: str = "got") -> None:

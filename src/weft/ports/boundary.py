@@ -14,17 +14,18 @@ class ProcessDied(BaseException):
 
 
 Hook = Callable[[str], None]
-_hook: Hook | None = None
+hook: Hook | None = None
+"""The installed hook. Code that runs for every step asks for it first, and saves the call of ``boundary``."""
 
 
 def boundary(name: str) -> None:
     """Mark a place in the code where a crash would matter. Calls the installed hook, if there is one."""
-    if _hook is not None:
-        _hook(name)
+    if hook is not None:
+        hook(name)
 
 
-def set_hook(hook: Hook | None) -> Hook | None:
-    """Call ``hook`` with the name of every boundary from now on. Returns the previous hook."""
-    global _hook
-    before, _hook = _hook, hook
+def set_hook(new: Hook | None) -> Hook | None:
+    """Call ``new`` with the name of every boundary from now on. Returns the previous hook."""
+    global hook
+    before, hook = hook, new
     return before

@@ -25,6 +25,7 @@ from typing import Any, NoReturn, Protocol, TypeVar
 from weft.core.ids import HostId, RunUid
 from weft.core.plurals import pluralize
 from weft.errors import StoreError, Unavailable, UsageError
+from weft.ports import boundary as boundaries
 from weft.ports.boundary import boundary
 from weft.ports.store import Blobs, NewRun, Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
@@ -178,7 +179,8 @@ class GroupWriter:
             self._hand_over(batch)  # blobs may be anywhere
             return
         try:
-            boundary("commit.before")
+            if boundaries.hook is not None:
+                boundary("commit.before")
             self._began = time.perf_counter()
             draft.mail_taken = run.mail_taken
             commit: Any = self._runs.commit((draft,), self._host)
@@ -194,7 +196,8 @@ class GroupWriter:
         else:
             self._hand_over(batch, _resume(commit, waits_for))
             return
-        boundary("commit.after")
+        if boundaries.hook is not None:
+            boundary("commit.after")
         self._record_success(batch)
         run.committed(draft, outcomes[0])
 

@@ -451,7 +451,8 @@ class Host:
 
     def _on_report(self, flight: Flight, report: Report) -> None:
         """Deliver the report of a step. The run of a lone step continues at once; others share their commits."""
-        if flight.running is not None and self.worker.is_only(flight):
+        flights = self.worker.flights
+        if flight.running is not None and len(flights) == 1 and len(flights.get(flight.uid, ())) == 1:
             self.queue.at_once(flight.running, self.effects.on_report, flight, report)
         else:
             self.effects.on_report(flight, report)

@@ -122,6 +122,8 @@ class LocalWork:
         performed_again: Callable[[RunUid], list[str]],
     ) -> None:
         self._wakeups = wakeups
+        self.trouble: Callable[[], StoreError | None] = writer.trouble
+        """Return why nothing can be written now."""
         self.performed_again = performed_again
         """Return the calls of a run that had no result when it was loaded."""
         self._runs = runs
@@ -142,10 +144,6 @@ class LocalWork:
             self.wake()
         else:
             self._claims.note_wake(wake_at)
-
-    def trouble(self) -> StoreError | None:
-        """Return why nothing can be written now."""
-        return self._writer.trouble()
 
     def answered_at(self) -> float:
         """Return when the store last answered a write, by the loop's clock."""

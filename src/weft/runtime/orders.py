@@ -114,7 +114,7 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
         style=callee.style if callee is not None else "",
         input=Raw(given),
         timeout_ms=callee.timeout_ms if callee is not None else 0,
-        attributes=attributes_as_json(order.attributes),
+        attributes=attributes_as_json(order.attributes) if order.attributes else {},
         queue=check_name(order.queue) if order.queue is not None else "",
         words=list(order.words),
         tag=order.tag,
@@ -150,9 +150,7 @@ def check_run_id(run_id: str) -> str:
     return run_id
 
 
-def attributes_as_json(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+def attributes_as_json(attributes: Mapping[str, Any]) -> dict[str, Any]:
     """Return attributes after a round trip through JSON. Raises BadValue."""
-    if not attributes:
-        return {}
     decoded: dict[str, Any] = values.decode(values.encode(dict(attributes), what="the attributes have"))
     return decoded

@@ -42,7 +42,8 @@ class RunTable:
     # --- runs -----------------------------------------------------------------------------------------------------
 
     def add(self, actor: Actor) -> None:
-        self.note_arrival(actor.uid)
+        if self._arrived is not None:
+            self._arrived.add(actor.uid)
         self.actors[actor.uid] = actor
         self.by_id[actor.id] = actor
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from weft.runtime.run.scopes import CURRENT
-from weft.steps.secrets import forbid_where, strike_json
+from weft.steps.secrets import REVEALED, forbid_where, strike_json
 
-__all__ = ["strike_json"]
+__all__ = ["REVEALED", "strike_json"]
 
 
 def _in_workflow() -> bool:

@@ -216,7 +216,7 @@ class RunService:
         if not start.style:
             check_name(start.workflow)  # it is not known yet whether there is such a workflow
         raw = bytes(start.input)
-        kept = await self.values.keep(raw)
+        kept = values.seal_inline(raw) or await self.values.keep(raw)
         if kept is not raw:
             start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
         if self.local is not None and is_published(start.style):
@@ -508,7 +508,10 @@ class RunService:
         if actor is not None and self.local is not None:
             seen = await self.local.wait_for_end(actor.uid, timeout=timeout)
             if seen is not None:
-                return msgspec.structs.replace(seen, output=await self.values.load(seen.output))
+                output = values.inline_json(seen.output)
+                if output is seen.output:
+                    return seen
+                return msgspec.structs.replace(seen, output=output or await self.values.load(seen.output))
         row = await self.row(run_id)
         if row.ended_at is None:
             await self._wait(row, timeout)

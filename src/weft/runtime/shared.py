@@ -175,7 +175,9 @@ class SharedTasks:
 
     def withdraw(self, uid: RunUid, tasks: Sequence[int] | None = None) -> None:
         """Remove the rows of tasks that are no longer needed (None for all tasks of the run)."""
-        offered = self.offered.get(uid, {})
+        offered = self.offered.get(uid)
+        if not offered:
+            return
         known = [task for task in offered if tasks is None or task in tasks]
         if known:
             for task in known:

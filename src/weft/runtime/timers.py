@@ -57,8 +57,10 @@ class Timers:
 
     def disarm_run(self, uid: RunUid) -> None:
         """Forget all entries of a run."""
-        self._count -= len(self._due.pop(uid, ()))
-        self._prune()
+        forgotten = self._due.pop(uid, None)
+        if forgotten:
+            self._count -= len(forgotten)
+            self._prune()
 
     def close(self) -> None:
         """Stop firing timers."""

@@ -25,7 +25,7 @@ VALUE_CHARS_MIN = 6
 KNOWN_MAX = 1_000
 LOGGERS = ("weft", "weft.api")
 
-_known: dict[str, str] = {}
+REVEALED: dict[str, str] = {}
 """The revealed values and their replacements, longest first, so that a value is replaced before any part of it."""
 _forbidden: list[Callable[[], bool]] = []
 _encode = msgspec.json.Encoder().encode
@@ -89,21 +89,21 @@ def forbid_where(condition: Callable[[], bool]) -> None:
 
 
 def _remember(value: str, ref: str) -> None:
-    if value in _known:
+    if value in REVEALED:
         return
-    if not _known:
+    if not REVEALED:
         for name in LOGGERS:
             logging.getLogger(name).addFilter(strike_record)
     # The value itself, and the form in which Python quotes it in an exception.
-    _known.update(dict.fromkeys((value, repr(value)[1:-1]), f"[secret {ref}]"))
-    kept = sorted(list(_known.items())[-KNOWN_MAX:], key=lambda item: -len(item[0]))
-    _known.clear()
-    _known.update(kept)
+    REVEALED.update(dict.fromkeys((value, repr(value)[1:-1]), f"[secret {ref}]"))
+    kept = sorted(list(REVEALED.items())[-KNOWN_MAX:], key=lambda item: -len(item[0]))
+    REVEALED.clear()
+    REVEALED.update(kept)
 
 
 def known_secrets() -> dict[str, str]:
     """Return the values that this process has revealed, each with its place. The result contains secrets."""
-    return {value: mark.removeprefix("[secret ").removesuffix("]") for value, mark in _known.items()}
+    return {value: mark.removeprefix("[secret ").removesuffix("]") for value, mark in REVEALED.items()}
 
 
 def value_of_secret(ref: str) -> str | None:
@@ -118,7 +118,7 @@ def value_of_secret(ref: str) -> str | None:
 
 def strike(text: str) -> str:
     """Replace the secrets that this process has revealed in a text."""
-    for value, mark in _known.items():
+    for value, mark in REVEALED.items():
         if value in text:
             text = text.replace(value, mark)
     return text
@@ -126,7 +126,7 @@ def strike(text: str) -> str:
 
 def strike_json(raw: bytes) -> bytes:
     """Replace the secrets that this process has revealed in JSON, even if their characters are escaped."""
-    for value, mark in _known.items():
+    for value, mark in REVEALED.items():
         written = _encode(value)[1:-1]
         if written in raw:
             raw = raw.replace(written, _encode(mark)[1:-1])
@@ -135,7 +135,7 @@ def strike_json(raw: bytes) -> bytes:
 
 def strike_value(value: Any) -> Any:
     """Replace the secrets that this process has revealed in a JSON value."""
-    return msgspec.json.decode(strike_json(_encode(value))) if _known else value
+    return msgspec.json.decode(strike_json(_encode(value))) if REVEALED else value
 
 
 def strike_record(record: logging.LogRecord) -> bool:
@@ -144,6 +144,6 @@ def strike_record(record: logging.LogRecord) -> bool:
     clean = strike(text)
     if clean != text:
         record.msg, record.args = clean, None
-    if record.exc_info and record.exc_info[1] is not None and _known:
+    if record.exc_info and record.exc_info[1] is not None and REVEALED:
         record.exc_text = strike(logging.Formatter().formatException(record.exc_info))
     return True

@@ -81,6 +81,9 @@ CURRENT_TASK: ContextVar[Callable[[], Task]] = ContextVar("weft_task")
 """Makes the task of the current step. Most steps never ask for it."""
 
 
+_NO_SLOT = nullcontext()
+
+
 def current_task() -> Task | None:
     """Return the task of the current step, or None outside a step."""
     make = CURRENT_TASK.get(None)
@@ -101,7 +104,7 @@ def chunk_of(stream: str, chunk: Any) -> bytes:
 def release_slot() -> AbstractContextManager[None]:
     """Release the worker slot of the current step while the step waits for a run, which may need the slot."""
     current = current_task()
-    return current._release_slot() if current is not None else nullcontext()  # noqa: SLF001
+    return current._release_slot() if current is not None else _NO_SLOT  # noqa: SLF001
 
 
 def task() -> Task:

@@ -25,7 +25,15 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 def has_only_events(append: Append) -> bool:
     """Return whether an append has events and nothing else."""
-    return append.status is None and append.create is None and has_no_extras(append)
+    return (
+        append.status is None
+        and append.create is None
+        and not (append.taken or append.keys or append.mail or append.refs or append.children)
+        and append.attributes is None
+        and append.reopen is None
+        and append.resolved is None
+        and append.snapshot is None
+    )
 
 
 def has_no_extras(append: Append) -> bool:

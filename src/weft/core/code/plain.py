@@ -7,8 +7,6 @@ any other case, a function changes nothing and returns None, and the tables are 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.asks import path_of
@@ -18,13 +16,8 @@ from weft.core.effects import PerformTask
 from weft.core.ids import EntryId
 from weft.core.run.state import OpenTask
 
-
-class Scheduled(NamedTuple):
-    """A task that was just recorded."""
-
-    event: e.TaskScheduled
-    entry: Entry
-    effect: PerformTask
+Scheduled = tuple[e.TaskScheduled, Entry, PerformTask]
+"""The event of a task that was just recorded, its entry and its effect. Plain, because every step makes one."""
 
 
 def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -> e.TaskSucceeded | None:
@@ -61,10 +54,14 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
     if state.renewed or state.earlier or state.reversals or state.gone or state.gone_children or state.fork is not None:
         return None
     add: list[str] = []
-    path = path_of(index, ask, add)
-    if add:
-        index.register(add)
     n = ask.n
+    base, name = index.paths.get(ask.scope), index.name_ids.get(ask.name)
+    if base is not None and name is not None:  # path_of, without a call
+        path: e.Path = [*base, name] if n == 1 else [*base, name, -n]
+    else:
+        path = path_of(index, ask, add)
+        if add:
+            index.register(add)
     key = f"{ask.scope}{ask.name}#{n}" if n > 1 else ask.scope + ask.name  # key_of: a call for every step
     number = state.seq = state.seq + 1
     state.at = at
@@ -73,7 +70,7 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
         EntryId(number), key, "step", digest=ask.digest, optional=policy.effect == "pure"
     )
     index.add(entry)
-    return Scheduled(
+    return (
         e.TaskScheduled(
             step=ask.step,
             input=ask.input,

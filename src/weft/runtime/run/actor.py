@@ -16,12 +16,12 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.code.state import Entry
 from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
 from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.errors import Refused, WeftError
+from weft.ports import boundary as boundaries
 from weft.ports.boundary import boundary
 from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow, Outcome
 from weft.ports.streams import NewChunk
@@ -162,7 +162,7 @@ class Actor:
         if not self.ready:
             return
         try:
-            self.begin_turn()
+            self.now_ms = Millis(max(self.ports.clock.now_ms(), self.machine.state.at))  # begin_turn
             mailbox = self.mailbox
             while mailbox and (self.reading is None or not awaits_mailed_patch(self)) and self.ready:
                 posted = mailbox.popleft()
@@ -225,7 +225,7 @@ class Actor:
             return False
         draft = self.open_draft()
         if posted.mail_id:
-            draft.taken.append(posted.mail_id)
+            draft.taken += (posted.mail_id,)
             self.mail_taken += 1
             if posted.key is not None and self._is_under_way(posted.key):
                 # The same command was given here and is not durable yet, so the store accepted the mail as new.
@@ -241,7 +241,7 @@ class Actor:
             events = self.machine.decide(command, self.env())
         except WeftError as error:
             if not isinstance(command, c.StartRun) or not posted.mail_id:
-                draft.refused.append((posted, error))
+                draft.refused += ((posted, error),)
                 draft.create = None  # a refused start creates no run
                 return False
             # The run exists, and its parent or a caller may wait for it: it fails with the reason.
@@ -253,7 +253,7 @@ class Actor:
                 self.ports.arm_again(self, command.entry)
             return False
         if posted.key is not None:
-            draft.keys.append(KeyRow(posted.key.key, posted.key.digest, Seq(self.machine.state.seq + 1)))
+            draft.keys += (KeyRow(posted.key.key, posted.key.digest, Seq(self.machine.state.seq + 1)),)
         if end is not None and isinstance(events[-1], e.RunFailedEvent):
             end.append(events[-1])
             events = events[:-1]
@@ -347,9 +347,7 @@ class Actor:
         """Decide a request of the code and record its events at once."""
         self._record(self.machine.decide(command, self.env()))
 
-    def try_schedule(self, ask: c.ScheduleTask) -> Entry | None:
-        """Record a plain step of the code at once. Returns None if it must be issued like every other request."""
-        return schedule_plain(self, ask) if self.ports.short_path and self.reading is None else None
+    try_schedule = schedule_plain
 
     def env(self) -> Env:
         facts = self._facts
@@ -378,7 +376,7 @@ class Actor:
     def emit(self, stream: str, raw: bytes, place: str) -> None:
         """Emit output of the code. Replay emits the same chunk, which the store knows by its place and content."""
         key = f"{place}={values.digest(raw)}"
-        self.open_draft().chunks.append(NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms))
+        self.open_draft().chunks += (NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms),)
 
     def drop_from(self, entry: EntryId) -> None:
         self.issue(c.DropEntries(entry))
@@ -520,12 +518,14 @@ class Actor:
         ports.remember(self, draft)
         self.answer(draft)
         for effect in draft.effects:
-            if type(effect) is not PerformTask:
+            if type(effect) is PerformTask and not self.is_open(effect):
+                continue  # a later decision, not durable yet, has cancelled this task
+            if boundaries.hook is not None:
                 boundary("effect.before")
-                ports.apply_effect(self, effect)
-            elif self.is_open(effect):  # no later decision, not durable yet, has cancelled this task
-                boundary("effect.before")
+            if type(effect) is PerformTask:
                 ports.dispatch(self, effect)
+            else:
+                ports.apply_effect(self, effect)
         for mail in draft.mail:
             ports.post_local(mail)
         for child in draft.children:

@@ -85,7 +85,7 @@ def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
     elif isinstance(event, e.RunPatched):
         draft.resolved = Resolved(machine.state.version, machine.style.name)
     elif isinstance(event, e.MessageAnswered) and not event.repeated:
-        draft.keys.append(KeyRow(answer_key(event.message), "", Seq(machine.state.seq)))
+        draft.keys += (KeyRow(answer_key(event.message), "", Seq(machine.state.seq)),)
 
 
 def _row_attributes(machine: Machine, event: e.AnyEvent) -> dict[str, object]:

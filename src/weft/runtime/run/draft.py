@@ -53,20 +53,23 @@ def _settle(done: asyncio.Future[None], error: WeftError | None) -> None:
 
 
 class Draft(Append, kw_only=True, eq=False):
-    """One append that is being built, and everything that waits for it. It has no effects before it is durable."""
+    """One append that is being built, and everything that waits for it. It has no effects before it is durable.
+
+    What most drafts do not have is a tuple, because a draft is made for nearly every step.
+    """
 
     events: list[StoredEvent] = []
-    taken: list[str] = []
-    keys: list[KeyRow] = []
-    mail: list[Mail] = []
-    children: list[NewRun] = []
-    refs: list[str] = []
+    taken: tuple[str, ...] = ()
+    keys: tuple[KeyRow, ...] = ()
+    mail: tuple[Mail, ...] = ()
+    children: tuple[NewRun, ...] = ()
+    refs: tuple[str, ...] = ()
     effects: list[AnyEffect] = []
     posted: list[PendingCommand] = []
-    refused: list[tuple[PendingCommand, WeftError]] = []
+    refused: tuple[tuple[PendingCommand, WeftError], ...] = ()
     puts: dict[str, bytes] = {}
     """Blobs, which are written before the append."""
-    chunks: list[NewChunk] = []
+    chunks: tuple[NewChunk, ...] = ()
     size_bytes: int = 0
 
     def record(self, body: bytes, at: Millis) -> None:
@@ -75,7 +78,7 @@ class Draft(Append, kw_only=True, eq=False):
         events.append(StoredEvent(Seq(self.seq + len(events) + 1), at, body))
         self.size_bytes += len(body)
         if body.find(BLOB_START) >= 0:  # ``in`` tries the left side as a number first, and raises and drops an error
-            self.refs.extend(blobs_in(body))
+            self.refs += tuple(blobs_in(body))
 
     def is_empty(self) -> bool:
         return not (self.events or self.taken or self.create is not None)
@@ -90,6 +93,6 @@ def is_echo(drafts: Sequence[Draft], posted: PendingCommand, key: KeyRow) -> boo
             if row.digest == key.digest:
                 draft.posted.append(posted)
             else:
-                draft.refused.append((posted, KeyReused(f'The key "{key.key}" was used for another command.')))
+                draft.refused += ((posted, KeyReused(f'The key "{key.key}" was used for another command.')),)
             return True
     return False

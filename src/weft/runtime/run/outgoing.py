@@ -41,9 +41,9 @@ def enclose(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
             attributes=start.attributes,
             owner=run.ports.host if hosted else None,
         )
-        draft.children.append(new)
+        draft.children += (new,)
         if start.parent is not None:
             run.ports.on_child(root_of(run.machine.state), new.uid)
         return
     mail_id = f"{run.uid}/{run.machine.state.seq}"
-    draft.mail.append(Mail(id=mail_id, to=RunUid(letter.to), body=body, at=run.now_ms))
+    draft.mail += (Mail(id=mail_id, to=RunUid(letter.to), body=body, at=run.now_ms),)

@@ -99,6 +99,7 @@ class ScopedTask(asyncio.Task[Any]):
 class PrivateLoop(asyncio.AbstractEventLoop):
     """A deterministic event loop for the code of one run."""
 
+    get_debug = staticmethod(bool)  # False; asyncio asks for every task and future
     # Initial values are class attributes, because many runs never change them.
     workflow = ""
     """The name of the workflow, for errors."""
@@ -261,9 +262,6 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         inner = context if context is not None else contextvars.copy_context()
         inner.run(CURRENT.set, scope)
         return self._task(coro, scope, inner)  # type: ignore[arg-type]
-
-    def get_debug(self) -> bool:
-        return False
 
     def is_running(self) -> bool:
         return _get_running() is self

@@ -15,11 +15,14 @@ from weft.core.code.state import Entry
 from weft.core.ids import Millis
 from weft.core.run.env import Env
 from weft.runtime.run.draft import Draft, PendingCommand
+from weft.runtime.run.ports import RunPorts
 
 
 class PlainRun(Protocol):
     """The parts of a run in memory that plain steps need."""
 
+    ports: RunPorts
+    reading: Any
     machine: Any
     driver: Any
     now_ms: Millis
@@ -69,12 +72,13 @@ def _take_success(run: PlainRun, posted: PendingCommand, report: c.ReportTaskSuc
 
 def schedule_plain(run: PlainRun, ask: c.ScheduleTask) -> Entry | None:
     """Record a task of the code. Returns None if it is not plain; nothing was recorded then."""
-    if run.pending:
+    if run.pending or run.reading is not None or not run.ports.short_path:
         return None
-    draft = run.open_draft()
-    scheduled = plain.schedule_task(run.machine, ask, run.now_ms)
+    draft, now = run.open_draft(), run.now_ms
+    scheduled = plain.schedule_task(run.machine, ask, now)
     if scheduled is None:
         return None
-    draft.record(e.encode(scheduled.event), run.now_ms)
-    draft.effects.append(scheduled.effect)
-    return scheduled.entry
+    event, entry, effect = scheduled
+    draft.record(e.encode(event), now)
+    draft.effects.append(effect)
+    return entry

@@ -20,11 +20,12 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import values
 from weft.core.ids import EntryId, RunUid
+from weft.ports import boundary as boundaries
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import HostCatalogue
-from weft.runtime.secrets import strike_json
+from weft.runtime.secrets import REVEALED, strike_json
 from weft.runtime.streams import StreamWriter
 from weft.runtime.worker.arguments import arguments_of
 from weft.runtime.worker.failures import ends_attempt, report_failure, report_raised, unknown_step
@@ -130,8 +131,9 @@ class StepWorker:
 
     def stop_all(self, uid: RunUid) -> None:
         """Cancel all tasks of a run that is over, or that this host no longer owns."""
-        for task in list(self._of(uid)):
-            self.stop(uid, task)
+        if uid in self.flights:
+            for task in list(self.flights[uid]):
+                self.stop(uid, task)
 
     def stop_after(self, uid: RunUid, seq: int) -> None:
         """Cancel tasks that began before they were durable: the log may still give their numbers to other entries.
@@ -246,10 +248,13 @@ class StepWorker:
                     given = await arguments_of(effect, self._load)
                 if self.guard is not None and self.guard.is_doubtful(flight.stalls):
                     await self.guard.confirm(flight)
-                boundary("step.before")
+                if boundaries.hook is not None:
+                    boundary("step.before")
                 if effect.policy.timeout_ms:
                     self._arm(flight)
-                output = strike_json(await body.perform(given, self._executor))
+                output = await body.perform(given, self._executor)
+                if REVEALED:
+                    output = strike_json(output)
                 if flight.timer is not None:
                     flight.disarm()
                 kept = values.seal_inline(output) or await self._keep(output)
@@ -261,7 +266,8 @@ class StepWorker:
             if flight.emitted and self._streams is not None:
                 await self._streams.flush()
             if not flight.stopped:
-                boundary("step.after")
+                if boundaries.hook is not None:
+                    boundary("step.after")
                 self._ended(flight)  # before the report: the run may continue at once, and end this flight
                 self._report(flight, report)
         except asyncio.CancelledError:
@@ -299,10 +305,6 @@ class StepWorker:
                 self._fill()
         else:
             self._abandoned.pop(flight, None)  # perhaps without a loop, when Python ends
-
-    def is_only(self, flight: Flight) -> bool:
-        """Return whether no other task is in flight here."""
-        return len(self.flights) == 1 and len(self.flights.get(flight.uid, _NONE)) == 1
 
     def _arm(self, flight: Flight) -> None:
         """Start the timeout."""
