@@ -40,6 +40,38 @@ def test_a_run_is_shown_as_it_was_after_an_event(server: Server) -> None:
     assert (missing.status, missing.code) == (404, "run.not_found")
 
 
+@covers("explainRun")
+def test_a_run_is_explained_as_it_was_after_an_event(server: Server) -> None:
+    run = ended(server, "explained", name="anna")
+
+    now = server.get(f"{run}/explain").json
+    [first] = server.get(f"{run}/places?limit=1&q=greet").json["places"]
+    then = server.get(f"{run}/explain?at={first['began']}").json
+
+    assert now["status"] == "completed"
+    assert (then["status"], then["waiting"][0]["location"]) == ("running", first["place"])
+    assert then["diagnosis"]["at"] <= now["diagnosis"]["at"]
+
+
+@covers("getMe")
+def test_a_screen_learns_who_is_asking(server: Server) -> None:
+    me = server.get(f"{API}/me").json
+
+    assert (me["name"], me["scopes"], me["groups"], me["is_open"]) == ("local", ["admin"], None, True)
+    assert me["store"] == "memory://"
+
+
+@covers("listWaits")
+def test_a_list_learns_what_its_runs_wait_for(server: Server) -> None:
+    ended(server, "over", name="anna")
+    server.start("ship", "asks", order_id="7")
+    while not (found := server.get(f"{API}/waits?id=asks&id=over&id=nobody").json["waits"]):
+        pass
+
+    assert [(one["run"], one["waits_for"].partition(" to ")[0]) for one in found] == [("asks", "an answer")]
+    assert server.get(f"{API}/waits").json == {"waits": []}
+
+
 @covers("listPlaces", "getPlace", "getTimeline")
 def test_places_have_pages_values_and_times(server: Server) -> None:
     run = ended(server, "placed", name="anna")

@@ -13,9 +13,8 @@ from weft.cli.store_access import file_of, open_service, store_exists, store_lab
 from weft.core.durations import duration_ms
 from weft.core.ids import Millis, RunId
 from weft.errors import BadDuration, UsageError
-from weft.observe.activity import ListedActivity, listed_activity
+from weft.observe.activity import ListedActivity, listed_activity, waits_for
 from weft.observe.run_hosts import live_hosts
-from weft.observe.sentences import missing_sentence, wait_sentence
 from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.bulk_plan import BulkFilter
 from weft.runtime.bundles.importer import STATUS as IMPORTED_STATUS
@@ -33,8 +32,6 @@ ATTRIBUTE = "attribute."
 """Begins the name of an attribute that is called like one of these fields."""
 PAGE_MAX = 1_000
 PROGRESS_MAX = 2
-WAITS_MAX = 2
-UNREADABLE = "its log cannot be read"
 
 
 class RunFilter(msgspec.Struct, frozen=True):
@@ -127,7 +124,7 @@ async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, jso
     if json:
         found = [
             run_document(row)
-            | {"waits_for": _waits_for(row, activity) or None, "progress": msgspec.to_builtins(activity.progress)}
+            | {"waits_for": waits_for(row, activity) or None, "progress": msgspec.to_builtins(activity.progress)}
             for row, activity in rows
         ]
         print_json({"store": shown_url(address), "runs": found, "cursor": cursor})
@@ -148,7 +145,7 @@ def _print_page(rows: Sequence[tuple[RunRow, ListedActivity]], now: int, address
                 row.workflow,
                 status_text(row.status),
                 age(now - row.created_at),
-                "; ".join([*map(str, activity.progress[:PROGRESS_MAX]), _waits_for(row, activity)]).removesuffix("; "),
+                "; ".join([*map(str, activity.progress[:PROGRESS_MAX]), waits_for(row, activity)]).removesuffix("; "),
             )
             for row, activity in rows
         ],
@@ -166,24 +163,6 @@ def _nothing(wanted: RunFilter, address: str, *, is_new: bool) -> str:
         f"No runs. Store: {store_label(address)} ({state}). "
         "Another one? weft list --url sqlite:///../shop/weft.db, or set WEFT_URL."
     )
-
-
-def _waits_for(row: RunRow, activity: ListedActivity) -> str:
-    """Describe what a run waits for."""
-    missing = missing_sentence(row.workflow, activity.missing_version) if activity.missing_version else ""
-    match activity.kind:
-        case "unreadable":
-            return activity.fault or UNREADABLE
-        case "held":
-            return f"you: weft explain {row.id}"
-        case "unhosted":
-            return missing or "a host"
-        case "waiting":
-            more = len(activity.waits) - WAITS_MAX
-            waits = ", ".join(map(wait_sentence, activity.waits[:WAITS_MAX]))
-            return missing or waits + (f" and {more} more" if more > 0 else "")
-        case "unknown":
-            return ""
 
 
 async def print_status(*, url: str | None, app: str | None, json: bool) -> None:

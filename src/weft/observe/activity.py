@@ -12,12 +12,15 @@ from weft.observe.history import History
 from weft.observe.progress import progress_of
 from weft.observe.run_hosts import Hosting, LiveHosts, hosting_of, unoffered_version
 from weft.observe.runs import read_run
-from weft.observe.sentences import idle_sentence
+from weft.observe.sentences import idle_sentence, missing_sentence, wait_sentence
 from weft.observe.waits import waits_of
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
 
 HOSTED = Hosting(is_owned=True, is_offered=True)
+UNREADABLE = "its log cannot be read"
+WAITS_MAX = 2
+"""How many of the things that a run waits for are named in a list."""
 EVENTS_READ_MAX = 50_000
 """A list does not show what a run with a longer log waits for, because reading the run would take too long."""
 
@@ -72,6 +75,24 @@ async def listed_activity(service: RunService, row: RunRow, live: LiveHosts) -> 
         return ListedActivity()
     waits = waits_of(machine, service.clock.now_ms())
     return ListedActivity(kind="waiting", missing_version=version, waits=waits, progress=progress_of(machine))
+
+
+def waits_for(row: RunRow, activity: ListedActivity) -> str:
+    """Describe what a run in a list waits for, in a few words."""
+    missing = missing_sentence(row.workflow, activity.missing_version) if activity.missing_version else ""
+    match activity.kind:
+        case "unreadable":
+            return activity.fault or UNREADABLE
+        case "held":
+            return f"you: weft explain {row.id}"
+        case "unhosted":
+            return missing or "a host"
+        case "waiting":
+            more = len(activity.waits) - WAITS_MAX
+            waits = ", ".join(map(wait_sentence, activity.waits[:WAITS_MAX]))
+            return missing or waits + (f" and {more} more" if more > 0 else "")
+        case "unknown":
+            return ""
 
 
 def note_idle(history: History, activity: Activity) -> None:

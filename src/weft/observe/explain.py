@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -11,7 +12,7 @@ from weft.core.run.state import State
 from weft.observe.diagnosis import Diagnosis, Hold, brief, time_of
 from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
-from weft.observe.run_hosts import hosting_of
+from weft.observe.run_hosts import Hosting, hosting_of
 from weft.observe.runs import try_read_run
 from weft.observe.sentences import explanation_of
 from weft.observe.styles import views_of
@@ -32,6 +33,13 @@ async def explain(service: RunService, row: RunRow) -> Explanation:
     return found if row.status != IMPORTED else _of_imported(row, found)
 
 
+async def explain_past(service: RunService, row: RunRow, machine: Machine) -> Explanation:
+    """Explain a run as it stood when its log ended with the events in ``machine``. Says nothing about hosts."""
+    state = machine.state
+    known = _known_fields(row, state.at, Hosting(is_owned=True, is_offered=True))
+    return explanation_of(Diagnosis(**known, **await _begun_fields(service, row, machine, state.at, {})))
+
+
 def _of_imported(row: RunRow, found: Explanation) -> Explanation:
     """Return how a run stood when it was exported. Nothing that would unblock it can be done here."""
     return msgspec.structs.replace(
@@ -48,30 +56,40 @@ async def diagnose(service: RunService, row: RunRow, machine: Machine | None) ->
     now = service.clock.now_ms()
     begun = machine if row.seq else None
     hosting = await hosting_of(service, row, begun)
-    known: dict[str, Any] = {
-        "run": row.id,
-        "workflow": row.workflow,
-        "version": row.version,
-        "style": row.style or "code",
-        "at": time_of(now),
-        "is_hosted": hosting.is_owned,
-        "is_offered": hosting.is_offered,
-        "missing_version": hosting.missing_version,
-    }
+    known = _known_fields(row, now, hosting)
     if begun is None:
         is_later = row.wake_at is not None and row.wake_at > now
         starts_at = time_of(row.wake_at) if is_later and row.wake_at is not None else None
         return Diagnosis(**known, status=row.status, has_begun=False, starts_at=starts_at)
-    held = begun.state.held
-    return Diagnosis(
-        **known,
-        **_state_fields(begun.state),
-        hold=Hold(held.code, held.message, held.location) if held is not None else None,
-        has_mail=held is not None and bool(await service.store.log.inbox(row.uid)),
-        waits=waits_of(begun, now, hosting.idle),
-        progress=progress_of(begun),
-        **await views_of(begun.style.name).details(service, row, begun),
-    )
+    has_mail = begun.state.held is not None and bool(await service.store.log.inbox(row.uid))
+    return Diagnosis(**known, **await _begun_fields(service, row, begun, now, hosting.idle), has_mail=has_mail)
+
+
+def _known_fields(row: RunRow, at: int, hosting: Hosting) -> dict[str, Any]:
+    return {
+        "run": row.id,
+        "workflow": row.workflow,
+        "version": row.version,
+        "style": row.style or "code",
+        "at": time_of(at),
+        "is_hosted": hosting.is_owned,
+        "is_offered": hosting.is_offered,
+        "missing_version": hosting.missing_version,
+    }
+
+
+async def _begun_fields(
+    service: RunService, row: RunRow, machine: Machine, at: int, idle: Mapping[int, str]
+) -> dict[str, Any]:
+    """Return the fields of the diagnosis that only a run that has begun has."""
+    held = machine.state.held
+    return {
+        **_state_fields(machine.state),
+        "hold": Hold(held.code, held.message, held.location) if held is not None else None,
+        "waits": waits_of(machine, at, idle),
+        "progress": progress_of(machine),
+        **await views_of(machine.style.name).details(service, row, machine),
+    }
 
 
 def _state_fields(state: State) -> dict[str, Any]:

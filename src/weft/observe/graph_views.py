@@ -59,7 +59,7 @@ class GraphViews(StyleViews[GraphMachine]):
     async def details(self, service: RunService, row: RunRow, machine: GraphMachine) -> dict[str, Any]:
         """Return the fields of the diagnosis about the path, the skipped nodes and the open joins."""
         path = GraphPath(machine.graph)
-        await path.read(service.reader.events(row))
+        await path.read(service.reader.events(row, until=machine.state.seq))
         return {
             "path": path.steps(),
             "skips": path.skips(machine.state),

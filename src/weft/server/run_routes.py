@@ -5,7 +5,7 @@ from __future__ import annotations
 from weft.errors import IdTaken, NotFound, Refused, RunFinished, UnknownWorkflow, UsageError
 from weft.observe.explanation import Explanation
 from weft.server import views
-from weft.server.endpoints import run_control, runs, start, trees
+from weft.server.endpoints import run_control, run_views, runs, start, trees
 from weft.server.identity import AccessScope
 from weft.server.router import API, ApiRoute
 
@@ -83,8 +83,9 @@ RUNS = (
         method="GET",
         path=f"{API}/runs/{{id}}/explain",
         summary="What a run waits for, since when, and what would unblock it",
-        endpoint=runs.explain_run,
+        endpoint=run_views.explain_run,
         scope=AccessScope.READ,
+        query=run_views.AtQuery,
         answer=Explanation,
         errors=(NotFound, UnknownWorkflow),
     ),

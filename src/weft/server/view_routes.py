@@ -1,16 +1,35 @@
-"""The routes of views of one run, for screens."""
+"""The routes that only screens need: views of one run, who is asking, and what listed runs wait for."""
 
 from __future__ import annotations
 
 from weft.errors import LimitExceeded, NotFound, RunUnreadable
 from weft.observe.pictures.drawn import DrawnPicture
-from weft.server.endpoints import run_views
+from weft.server.endpoints import frame, run_views
 from weft.server.identity import AccessScope
 from weft.server.router import API, ApiRoute
 
 _RUN = f"{API}/runs/{{id}}"
 
 VIEWS = (
+    ApiRoute(
+        name="getMe",
+        method="GET",
+        path=f"{API}/me",
+        summary="Who is asking, and which server answers",
+        endpoint=frame.me,
+        scope=AccessScope.READ,
+        answer=frame.Me,
+    ),
+    ApiRoute(
+        name="listWaits",
+        method="GET",
+        path=f"{API}/waits",
+        summary="What the runs of a list wait for",
+        endpoint=frame.waits,
+        scope=AccessScope.READ,
+        query=frame.WaitsQuery,
+        answer=frame.Waits,
+    ),
     ApiRoute(
         name="getPicture",
         method="GET",

@@ -27,10 +27,10 @@ LIGHT: Final[dict[Mark, Look]] = {
     "idle": Look("#ffffff", "#bcc5d1", "#1d2733"),
     "done": Look("#eef8f2", "#3d9d6c", "#14432b"),
     "working": Look("#e7f0fe", "#2b6fdb", "#123668"),
-    "waiting": Look("#fff5dc", "#cf9420", "#5b3f03"),
+    "waiting": Look("#fff5dc", "#b57d0e", "#5b3f03"),
     "queued": Look("#f3f0fd", "#8673d3", "#382a75"),
     "failed": Look("#fdecec", "#d24545", "#6d1717"),
-    "skipped": Look("#f7f8fa", "#cfd5dd", "#98a1ae"),
+    "skipped": Look("#f7f8fa", "#cfd5dd", "#626d7b"),
 }
 DARK: Final[dict[Mark, Look]] = {
     "idle": Look("#1b222c", "#4a5666", "#e3e9f0"),
@@ -39,7 +39,7 @@ DARK: Final[dict[Mark, Look]] = {
     "waiting": Look("#322809", "#d9a436", "#fbe6b4"),
     "queued": Look("#241f3d", "#9787dd", "#ded7fb"),
     "failed": Look("#3a1818", "#e46a6a", "#ffd2d2"),
-    "skipped": Look("#161b22", "#333d4a", "#66717f"),
+    "skipped": Look("#161b22", "#333d4a", "#8793a1"),
 }
 ARROWS_LIGHT: Final[dict[ArrowKind, str]] = {
     "main": "#5d6a7a",

@@ -11,13 +11,15 @@ from weft.core.ids import Seq
 from weft.errors import NotFound
 from weft.observe.box_standing import BoxStanding
 from weft.observe.event_parts import Unfolding, read_parts
+from weft.observe.explain import explain_past
+from weft.observe.explanation import Explanation
 from weft.observe.pictures.drawn import DrawnPicture
 from weft.observe.place_rows import Order, PlaceRow, PlaceSearch, find_places, row_of
 from weft.observe.timeline import TimelineRow, TimeWindow, timeline_of
 from weft.observe.viewed_run import ViewedRun
 from weft.ports.store import RunRow
 from weft.server import views
-from weft.server.endpoints.runs import requested_run
+from weft.server.endpoints.runs import explain_now, requested_run
 from weft.server.request import ApiCall
 
 Mark = Literal["idle", "done", "working", "waiting", "queued", "failed", "skipped"]
@@ -178,6 +180,14 @@ async def timeline(call: ApiCall) -> TimelineView:
     until = int(asked.until.timestamp() * 1000) if asked.until is not None else now
     window = TimeWindow(since, max(since + 1, until), asked.columns)
     return TimelineView(seq, since, until, timeline_of(viewed.log.until(seq), seq, window))
+
+
+async def explain_run(call: ApiCall) -> Explanation:
+    """Explain what the run waits for, now or after an event."""
+    if call.query_as(AtQuery).at is None:
+        return await explain_now(call)
+    row, viewed, seq = await _viewed(call)
+    return await explain_past(call.service, row, await viewed.machine(call.service, row, seq))
 
 
 async def _viewed(call: ApiCall) -> tuple[RunRow, ViewedRun, int]:

@@ -158,7 +158,7 @@ async def _ending(service: RunService, row: RunRow, wait: float) -> Ending | Non
         return None
 
 
-async def explain_run(call: ApiCall) -> Explanation:
+async def explain_now(call: ApiCall) -> Explanation:
     """Explain what the run waits for, since when, and what would unblock it."""
     row = await requested_run(call)
     try:
