@@ -98,6 +98,23 @@ def check_fork(folder: Path) -> None:
     assert ["result", "False"] not in lines
 
 
+def check_patches(folder: Path) -> None:
+    """Raise AssertionError unless every run was patched once, went on with the new version and has ended right."""
+    logs = _logs(_asking(folder))
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    assert sorted(logs) == ["left-0", "left-1", "owned"]
+    for run, events in logs.items():
+        patched = [event["version"] for event in events if event["kind"] == "run_patched"]
+        assert patched == ["2"], f"{run} was patched {len(patched)} times"
+        assert events[-1]["kind"] == "run_completed"
+        assert str(events[-1]["output"]).startswith("courier"), f"{run} went on with the old version"
+    assert {version for (version,) in _asking(folder)("SELECT version FROM runs")} == {"2"}
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert [line for line in lines if line[:2] == ["effect", "ship"]] == []
+    assert {line[1] for line in lines if line[0] == "acked"} == set(logs)
+
+
 def _own(events: list[dict[str, object]]) -> list[dict[str, object]]:
     """The events that a run recorded itself. Names of places that it shares with its original are kept."""
     ended = next((n for n, event in enumerate(events) if event["kind"] == "run_forked"), -1)

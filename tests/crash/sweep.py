@@ -2,8 +2,8 @@
 
 Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
 single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
-kill, then a kill during the recovery); ``graph``, ``goal``, ``schedule``, ``bulk`` and ``fork`` instead of ``code``
-play those.
+kill, then a kill during the recovery); ``graph``, ``goal``, ``schedule``, ``bulk``, ``fork`` and ``patch`` (of code
+runs) instead of ``code`` play those.
 ``WEFT_CRASH_URL`` names a database of Postgres, which is emptied before each trial; else every trial has a file.
 Prints one JSON line.
 """
@@ -22,7 +22,16 @@ from collections import Counter
 from pathlib import Path
 
 from tests import servers
-from tests.crash import bulk_scenario, checks, fork_scenario, goal_scenario, graph_scenario, scenario, schedule_scenario
+from tests.crash import (
+    bulk_scenario,
+    checks,
+    fork_scenario,
+    goal_scenario,
+    graph_scenario,
+    patch_scenario,
+    scenario,
+    schedule_scenario,
+)
 from weft.ports.boundary import set_hook
 
 NEVER = 10**9
@@ -34,6 +43,7 @@ SCENARIOS = {
     "schedule": schedule_scenario,
     "bulk": bulk_scenario,
     "fork": fork_scenario,
+    "patch": patch_scenario,
 }
 URL = os.environ.get("WEFT_CRASH_URL")
 PLAYED = SCENARIOS[sys.argv[2]]
@@ -101,6 +111,8 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
         checks.check_bulk(folder)
     elif PLAYED is fork_scenario:
         checks.check_fork(folder)
+    elif PLAYED is patch_scenario:
+        checks.check_patches(folder)
     else:
         checks.check(folder, PLAYED.STATUSES)
     shutil.rmtree(folder)

@@ -170,6 +170,7 @@ class UnownedRuns:
 
     async def _release(self, row: RunRow, seq: Seq, now: Millis) -> None:
         """Leave a run that was claimed here to any host. Without an answer, it is left as by a dead host."""
+        boundary("release.before")
         await self._store.log.release(
             [Release(uid=row.uid, epoch=row.epoch, seq=seq, mail_taken=row.mail, wake_at=now, snapshot=None)]
         )
