@@ -31,7 +31,7 @@ import pytest
 
 T = TypeVar("T")
 
-START_SECONDS_MAX = 30.0
+START_SECONDS_MAX = 120.0
 CONFIG = """
 listen_addresses = ''
 unix_socket_directories = '{folder}'

@@ -75,7 +75,7 @@ async def recorded(app: weft.App, n: int = 3, **options: Any) -> bytes:
                 if event.kind == "message_awaited":
                     break
         else:
-            await handle.result(timeout=20)
+            await handle.result(timeout=200)
         return await BundleService(app.service).export(handle.id, tree=True, **options)
 
 

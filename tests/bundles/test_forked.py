@@ -18,7 +18,7 @@ def test_a_fork_finishes_elsewhere_as_at_home(kind: str, tmp_path: Path) -> None
         data = await recorded(app, 7)
         async with app:
             await app.get("o-1").send("paid", 1)
-            return data, await app.get("o-1").result(timeout=20)
+            return data, await app.get("o-1").result(timeout=200)
 
     async def elsewhere(data: bytes) -> Any:
         (tmp_path / "o.zip").write_bytes(data)
@@ -29,7 +29,7 @@ def test_a_fork_finishes_elsewhere_as_at_home(kind: str, tmp_path: Path) -> None
             seq = (await app.service.row(RunId("o-1"))).seq
             fork = await original.fork(at=seq, id="again")
             await fork.send("paid", 1)
-            result = await fork.result(timeout=20)
+            result = await fork.result(timeout=200)
             assert await original.status() == "imported"
             return result
 
@@ -71,13 +71,13 @@ def test_a_graph_that_failed_is_repaired_elsewhere(tmp_path: Path) -> None:
         async with app("memory://", mended=False, calls=at_home) as home:
             handle = await home.start("mending", id="m")
             with pytest.raises(weft.RunFailed):
-                await handle.result(timeout=20)
+                await handle.result(timeout=200)
             await home.export("m", tmp_path / "m.zip")
         calls: list[str] = []
         async with app(f"sqlite:///{tmp_path}/away.db", mended=True, calls=calls) as away:
             await away.import_(tmp_path / "m.zip")
             fork = await away.get("m").fork(before="second", id="m2")
-            assert await fork.result(timeout=20) == {"b": 21}
+            assert await fork.result(timeout=200) == {"b": 21}
             assert calls == ["two"], "what was recorded is not performed again"
             await asyncio.sleep(0)
 

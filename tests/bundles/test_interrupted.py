@@ -59,7 +59,7 @@ async def _graph(file: Path) -> bytes:
     app.graph(file)
     async with app:
         handle = await app.start("sorting", {"n": 9}, id="s")
-        await handle.result(timeout=20)
+        await handle.result(timeout=200)
         return await BundleService(app.service).export("s")
 
 

@@ -113,7 +113,7 @@ def test_no_host_goes_on_with_an_imported_run(tmp_path: Path) -> None:
             with pytest.raises(RunFinished):
                 await app.get("o-1").send("paid", 1)
             with pytest.raises(RunFinished) as refused:
-                await app.get("o-1").result(timeout=5)
+                await app.get("o-1").result(timeout=200)
             assert refused.value.code == "run.imported"
             assert await app.get("o-1").status() == "imported"
         async with shop(url) as again:
@@ -186,7 +186,7 @@ def test_the_document_of_a_graph_goes_with_it_as_it_was_written(tmp_path: Path) 
         app.graph(tmp_path / "sorting.yaml")
         async with app:
             handle = await app.start("sorting", {"n": 9}, id="s")
-            assert await handle.result(timeout=20) == {"size": 18}
+            assert await handle.result(timeout=200) == {"size": 18}
             await app.export("s", tmp_path / "s.zip")
         store = MemoryStore()
         await imported(store, (tmp_path / "s.zip").read_bytes())
@@ -237,7 +237,7 @@ def test_the_output_of_steps_goes_with_it_if_asked_for(tmp_path: Path) -> None:
                 await ctx.emit("progress.eu", {"n": n})
 
         async with app:
-            await (await app.start("talk", id="t")).result(timeout=20)
+            await (await app.start("talk", id="t")).result(timeout=200)
             await app.export("t", tmp_path / "silent.zip")
             await app.export("t", tmp_path / "t.zip", streams=True)
         assert not [name for name in unzipped((tmp_path / "silent.zip").read_bytes()) if name.startswith("streams/")]

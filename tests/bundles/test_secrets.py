@@ -52,7 +52,7 @@ def test_a_secret_that_got_into_the_log_does_not_get_into_a_bundle(size: int, mo
         async with app:
             handle = await app.start("order", {"key": weft.Secret("env:SHOP_KEY"), "size": size}, id="leaky")
             with pytest.raises(weft.RunFailed):
-                await handle.result(timeout=20)
+                await handle.result(timeout=200)
             return await BundleService(app.service).export("leaky")
 
     data = go(scenario())
@@ -82,7 +82,7 @@ def test_what_a_pointer_names_is_left_out_of_events_and_blobs() -> None:
         async with app:
             for size, run in ((1, "small"), (60_000, "large")):
                 handle = await app.start("order", {"card": {"number": "4111", "pad": "x" * size}}, id=run)
-                await handle.result(timeout=20)
+                await handle.result(timeout=200)
             bundles = BundleService(app.service)
             pointers = ["/input/card/number", "/output/number"]
             return await bundles.export("small", redact=pointers), await bundles.export("large", redact=pointers)
@@ -105,7 +105,7 @@ def test_an_app_writes_and_reads_files(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with shop(f"sqlite:///{tmp_path}/a.db") as app:
             handle = await app.start("order", {"n": 3}, id="o-1")
-            await handle.result(timeout=20)
+            await handle.result(timeout=200)
             await app.export("o-1", tmp_path / "o.zip", tree=True, redact=["/input/n"])
         async with weft.Client(f"sqlite:///{tmp_path}/b.db") as client:
             done = await client.import_(tmp_path / "o.zip")

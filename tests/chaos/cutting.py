@@ -76,7 +76,7 @@ class Cutting:
         await self._execute(_TERMINATE)
 
     async def _execute(self, *texts: str) -> None:
-        connection = await asyncpg.connect(self._cluster.url(), timeout=10)
+        connection = await asyncpg.connect(self._cluster.url(), timeout=100)
         for text in texts:
             await connection.execute(text)
         await connection.close()

@@ -57,7 +57,7 @@ def test_a_run_goes_on_at_a_host_that_started_before_its_version_was_published(u
     late = app_of(url, performed, "late", parcel("two", name=name))
 
     async def scene() -> None:
-        async with asyncio.timeout(60), AsyncExitStack() as stack:
+        async with asyncio.timeout(200), AsyncExitStack() as stack:
             await stack.enter_async_context(hosting(early))
             async with hosting(late):
                 await late.start(name, {}, id="new")
@@ -74,7 +74,7 @@ def test_a_client_s_start_of_an_unseen_version_is_taken_by_whoever_has_its_steps
     late = app_of(url, performed, "late", parcel("two"))
 
     async def scene() -> None:
-        async with asyncio.timeout(60), hosting(early):
+        async with asyncio.timeout(200), hosting(early):
             async with hosting(late):
                 pass
             async with weft.Client(url) as client:
@@ -91,7 +91,7 @@ def test_a_definition_that_cannot_be_read_holds_up_no_other(url: str) -> None:
     early = app_of(url, performed, "early", parcel("one"))
 
     async def scene() -> None:
-        async with asyncio.timeout(60), hosting(early):
+        async with asyncio.timeout(200), hosting(early):
             broken = Definition(name="parcel", version="torn", style="graph", body=b"{}", created_at=Millis(1))
             await early.service.store.definitions.put(broken)
             await asyncio.sleep(QUICK.scan_seconds * 2)

@@ -30,7 +30,7 @@ def url() -> Iterator[str]:
 
 def play(scene: Coroutine[Any, Any, None]) -> None:
     async def timed() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(200):
             await scene
 
     asyncio.run(timed())

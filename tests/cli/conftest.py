@@ -118,7 +118,7 @@ def hosting(folder: Path) -> Iterator[subprocess.Popen[str]]:
         try:
             yield host
             host.stdin.close()
-            host.wait(20)
+            host.wait(200)
         finally:
             host.kill()
 

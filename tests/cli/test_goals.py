@@ -303,9 +303,9 @@ def test_start_hands_over_a_run_for_goals(folder: Path, weft: Weft) -> None:
     assert "user" in lacking.err
 
     host = "import asyncio, goals\nasync def main():\n    async with goals.app:\n        for id in ('s-1', 's-2'):\n"
-    host += "            await goals.app.get(id).result(timeout=20)\nasyncio.run(main())"
+    host += "            await goals.app.get(id).result(timeout=200)\nasyncio.run(main())"
     environment = {**os.environ, "WEFT_URL": "sqlite:///weft.db"}
-    subprocess.run([sys.executable, "-c", host], check=True, timeout=60, env=environment)
+    subprocess.run([sys.executable, "-c", host], check=True, timeout=240, env=environment)
     shown = cast("dict[str, Any]", weft("show", "s-1", "--json").json())
     assert shown["status"] == "completed"
     assert "to 17@example.com" in str(shown)  # the fact is declared as text, so 17 is text

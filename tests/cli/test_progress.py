@@ -66,7 +66,7 @@ class Terminal:
 
     def until(self, pattern: str) -> "re.Match[str]":
         """Read until the screen has shown it."""
-        end = time.monotonic() + 60
+        end = time.monotonic() + 200
         while not (found := re.search(pattern, self.seen)):
             assert time.monotonic() < end, self.seen
             if select.select([self.master], [], [], 0.2)[0]:
@@ -104,7 +104,7 @@ def test_run_and_watch_show_progress_at_a_terminal(app: Path, at_terminal: list[
     (app / "go").touch()
     watch.until(r"→ 500")
     run.until(r"\b500\r\n")
-    assert run.running.wait(30) == 0
+    assert run.running.wait(200) == 0
 
 
 def test_what_nobody_performs_is_not_under_way(app: Path, at_terminal: list[Terminal], weft: Weft) -> None:
@@ -150,5 +150,5 @@ def test_without_a_terminal_there_is_a_line_now_and_then(app: Path) -> None:
         assert running.stderr is not None
         assert running.stderr.readline().startswith("weft: m-1 running: items 3 of 500; work, ")
         (app / "go").touch()
-        out, _ = running.communicate(timeout=60)
+        out, _ = running.communicate(timeout=200)
     assert out == "500\n"

@@ -171,7 +171,7 @@ def test_a_host_deletes_in_the_background_and_one_at_a_time(store: Store, peer: 
         assert duty._pass is None  # a host that has just started has more urgent work
         await duty.run()
         assert duty._pass is not None
-        await asyncio.wait_for(duty._pass, 30)
+        await asyncio.wait_for(duty._pass, 200)
 
     go(store.retention.take_turn(HERE, now=Millis(NOW), lease_ms=10_000))
     go(play(peer, "other", policy))

@@ -149,7 +149,7 @@ def test_what_another_process_wrote_for_others_shows(store: Store, peer: Store) 
 
     create(peer, new(owner=None, start=b"1"))
 
-    until = time.monotonic() + 20
+    until = time.monotonic() + 200
     while not go(changed(store)):
         assert time.monotonic() < until
 

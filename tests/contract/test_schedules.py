@@ -102,7 +102,7 @@ async def events_of(service: RunService, name: str) -> list[e.AnyEvent]:
 
 
 async def until(condition: Callable[[], Any]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(200):
         while not await condition():
             await asyncio.sleep(0.05)
 

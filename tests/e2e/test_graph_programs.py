@@ -426,7 +426,7 @@ def timed(scenario: Callable[[], Coroutine[Any, Any, R]]) -> R:
     """Run it; a test that hangs fails."""
 
     async def bounded() -> R:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(200):
             return await scenario()
 
     return asyncio.run(bounded())

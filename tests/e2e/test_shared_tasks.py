@@ -33,19 +33,19 @@ if role == "owner":
 
     async def main() -> None:
         async with app:
-            print(await (await app.start(order(21), id="x")).result(timeout="30s"), flush=True)
+            print(await (await app.start(order(21), id="x")).result(timeout="200s"), flush=True)
 else:
     @app.step
     async def far(n: int) -> str:
         print("performing", flush=True)
         if role == "hanging":
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         return f"{n * 2} by a worker"
 
     async def main() -> None:
         async with app:
             print("ready", flush=True)
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
 
 asyncio.run(main())
 """
@@ -89,7 +89,7 @@ def test_a_step_that_only_another_process_has_is_performed_there(tmp_path: Path,
         assert line(worker) == "ready"
         with process(tmp_path, url, "owner") as owner:
             assert line(owner) == "42 by a worker"
-            assert owner.wait(20) == 0
+            assert owner.wait(200) == 0
 
 
 def test_a_task_whose_worker_is_killed_goes_to_the_next(tmp_path: Path, url: str) -> None:
@@ -100,4 +100,4 @@ def test_a_task_whose_worker_is_killed_goes_to_the_next(tmp_path: Path, url: str
             os.kill(first.pid, signal.SIGKILL)
             with process(tmp_path, url, "worker"):
                 assert line(owner) == "42 by a worker"
-                assert owner.wait(20) == 0
+                assert owner.wait(200) == 0

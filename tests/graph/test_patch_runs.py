@@ -62,7 +62,7 @@ async def _a_run_follows_a_new_document_from_where_it_stands() -> None:
         assert applied.applied
         assert [(one.rev, one.by) for one in await handle.versions()] == [(0, ""), (1, "ann")]
         await handle.decide("b", approved=True)
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
     assert done == ["work", "other"]
 
 
@@ -86,7 +86,7 @@ async def _undo_and_redo() -> None:
         await handle.undo_patch()
         assert [(one.rev, one.undoes) for one in await handle.versions()] == [(0, 0), (1, 0), (2, 1), (3, 2), (4, 3)]
         await handle.decide("b", approved=True)
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
     assert done == ["work", "work"]
 
 
@@ -156,12 +156,12 @@ async def _a_failed_run_is_repaired_and_goes_on() -> None:
     async with app:
         handle = await app.start("order", id="o-5")
         with pytest.raises(weft.RunFailed):
-            await handle.result(timeout=5)
+            await handle.result(timeout=200)
         plan = await handle.patch([{"op": "replace", "path": "/nodes/b/step", "value": "other"}])
         assert plan.applied
         assert await handle.status() == "failed"
         await handle.retry()
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
         with pytest.raises(weft.RunFinished, match="fork"):
             await handle.patch([])
     assert done == ["work", "other", "work"]
@@ -184,7 +184,7 @@ async def _a_paused_run_is_patched_and_a_key_counts_once() -> None:
         assert len(await handle.versions()) == 2
         await handle.resume()
         await handle.decide("b", approved=True)
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
     assert done == ["work", "other"]
 
 
@@ -214,7 +214,7 @@ async def _a_patched_run_goes_on_after_a_restart(tmp_path: Any) -> None:
     async with third:
         handle = third.get("o-7")
         await handle.decide("b", approved=True)
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
         assert (await third.service.row(RunId("o-7"))).version != (await handle.versions())[0].version
     assert done == ["other"]
 

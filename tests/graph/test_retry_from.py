@@ -76,10 +76,10 @@ async def _a_failed_run_goes_back_and_pays_only_once() -> None:
     async with ledger.app:
         handle = await ledger.app.start("order", id="o-1")
         with pytest.raises(weft.RunFailed):
-            await handle.result(timeout=5)
+            await handle.result(timeout=200)
         ledger.failing.clear()
         await handle.retry("again", start="pick", by="ann")
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
         assert ledger.done == ["pick", "pay", "ship", "pick", "ship"]
         assert len(set(ledger.keys["pick"])) == 1
         assert len(set(ledger.keys["ship"])) == 1
@@ -103,7 +103,7 @@ async def _a_running_run_goes_back_and_its_question_is_asked_anew() -> None:
         await handle.retry(start="ask")
         await _until(handle, "ask_opened", 3)
         await handle.decide("ask", approved=True)
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
         assert ledger.done == ["pick", "pay", "pick", "pick"]
 
 
@@ -191,7 +191,7 @@ async def _the_other_arm_of_a_join_stays_where_it_is() -> None:
         await handle.retry(start="b")
         await _until(handle, "ask_opened", 2)
         await handle.decide("b2", approved=True)
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
         assert sorted(ledger.done) == ["pay", "pick", "pick", "pick", "ship"]
 
 
@@ -211,6 +211,6 @@ async def _places_to_which_a_run_cannot_go_back_are_refused() -> None:
             await handle.retry(start="end")
         assert "weft fork o-6 --before end" in refused.value.hint
         await handle.decide("ask", approved=True)
-        await handle.result(timeout=5)
+        await handle.result(timeout=200)
         with pytest.raises(weft.Refused, match="completed"):
             await handle.retry(start="pick")

@@ -39,7 +39,7 @@ def test_a_limit_on_a_queue_that_no_step_declares_holds_nobody_up(tmp_path: Path
             assert app.service.local is not None
             await app.service.local._claims._shared.refresh()
             handle = await app.start("painting", {"n": 1, "queue": "rare"})
-            return str(await handle.result(timeout=60))
+            return str(await handle.result(timeout=200))
 
     assert asyncio.run(scenario()) == "here"
 
@@ -55,7 +55,7 @@ def test_the_queue_of_a_call_decides_who_performs_it(tmp_path: Path, queue: str,
     async def scenario() -> Any:
         async with here, there:
             handle = await here.start("painting", {"n": 1, "queue": queue})
-            return await handle.result(timeout=60)
+            return await handle.result(timeout=200)
 
     assert asyncio.run(scenario()) == who
     assert done == [f"{who}:1"]

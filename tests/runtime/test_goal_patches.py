@@ -71,7 +71,7 @@ def test_a_given_fact_replaces_work_in_progress() -> None:
         assert not planned.applied
         done = await handle.patch(given={"total": 10}, expect=planned.digest, by="ann", reason="known")
         assert (done.applied, done.digest) == (True, planned.digest)
-        assert (await handle.result(timeout=60))["bill"] == "10+5.0"
+        assert (await handle.result(timeout=200))["bill"] == "10+5.0"
         versions = await handle.versions()
         assert [(one.rev, one.by, one.reason) for one in versions] == [(0, "", ""), (1, "ann", "known")]
 
@@ -83,7 +83,7 @@ def test_a_failed_run_is_repaired_and_retried(tmp_path: Path) -> None:
         gates["price"].set()
         handle = await app.start("pricing", {"n": 2}, id="p")
         with pytest.raises(weft.RunFailed):
-            await handle.result(timeout=60)
+            await handle.result(timeout=200)
         with pytest.raises(weft.PatchRefused) as caught:
             await handle.patch(given={"total": 5})
         assert [refusal.code for refusal in caught.value.plan.refusals] == ["patch.fact_known"]
@@ -92,7 +92,7 @@ def test_a_failed_run_is_repaired_and_retried(tmp_path: Path) -> None:
         assert plan.notes == ["The run has failed. It follows the new plan when it is retried."]
         assert await handle.status() == "failed"
         await handle.retry()
-        assert (await handle.result(timeout=60))["bill"] == "4+1.5"
+        assert (await handle.result(timeout=200))["bill"] == "4+1.5"
 
     play(body, f"sqlite:///{tmp_path}/weft.db")
 
@@ -108,7 +108,7 @@ def test_a_patch_with_large_values_and_steps_of_now() -> None:
         plan = await handle.patch(goals={"add": ["short"]}, catalogue="now")
         assert ("joins", "short") in said(plan)
         gates["price"].set()
-        facts = await handle.result(timeout=60)
+        facts = await handle.result(timeout=200)
         assert facts["short"] == len(BIG) + 4
 
     play(body)
@@ -122,10 +122,10 @@ def test_a_large_given_value_is_stored_as_a_blob(tmp_path: Path) -> None:
         failed = await app.start("pricing", {"n": 2}, id="failed")
         for handle in (running, failed):
             with pytest.raises(weft.RunFailed):
-                await handle.result(timeout=60)
+                await handle.result(timeout=200)
             await handle.patch(given={"memo": BIG, "tax": 1.0})
             await handle.retry()
-            facts = await handle.result(timeout=60)
+            facts = await handle.result(timeout=200)
             assert facts["memo"] == BIG
             patched = [event for event in await _events(handle) if event.kind == "run_patched"]
             assert all(len(str(event.data)) < 10_000 for event in patched)
@@ -148,7 +148,7 @@ def test_an_undo_and_a_redo() -> None:
         assert (await handle.undo_patch(redo=True)).undoes == 2
         assert [one.undoes for one in await handle.versions()] == [0, 0, 1, 2]
         gates["price"].set()
-        assert (await handle.result(timeout=60))["bill"] == "4+2.0"
+        assert (await handle.result(timeout=200))["bill"] == "4+2.0"
 
     play(body)
 
@@ -192,7 +192,7 @@ def test_a_process_without_a_host_knows_the_steps_of_the_hosts(tmp_path: Path) -
                 with pytest.raises(weft.Refused, match="register different ones"):
                     await handle.patch(replan=True, catalogue="now")
             gates["price"].set()
-            assert (await own.result(timeout=60))["short"] == len(BIG) + 4
+            assert (await own.result(timeout=200))["short"] == len(BIG) + 4
 
     asyncio.run(story())
 
@@ -210,7 +210,7 @@ def test_without_a_host_the_steps_of_now_are_not_known(tmp_path: Path) -> None:
             handle = await app.start("pricing", {"n": 2}, id="p")
             gates["price"].set()
             with pytest.raises(weft.RunFailed):
-                await handle.result(timeout=60)
+                await handle.result(timeout=200)
         async with weft.Client(url) as client:
             patches = PatchService(client.service)
             with pytest.raises(weft.Refused, match="no process hosts the store") as caught:
@@ -235,6 +235,6 @@ def test_an_undo_completes_the_run_only_with_leave(tmp_path: Path) -> None:
             await handle.undo_patch()
         assert [refusal.code for refusal in caught.value.plan.refusals] == ["patch.would_end"]
         assert (await handle.undo_patch(ends=True)).applied
-        assert (await handle.result(timeout=60))["bill"] == "10+1.0"
+        assert (await handle.result(timeout=200))["bill"] == "10+1.0"
 
     play(body)

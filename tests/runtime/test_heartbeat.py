@@ -153,7 +153,7 @@ def test_what_a_frozen_host_had_in_line_is_not_begun_when_others_have_its_run(ur
     def freeze(name: str) -> None:
         """Between the commit and the first line of the body, of all moments."""
         if name == "effect.before" and threading.current_thread() is threading.main_thread() and not ended:
-            ended.append(asyncio.run_coroutine_threadsafe(_ends_elsewhere(other, "o-1"), loop).result(20))
+            ended.append(asyncio.run_coroutine_threadsafe(_ends_elsewhere(other, "o-1"), loop).result(200))
 
     async def scene() -> None:
         async with hosting(frozen):
@@ -194,7 +194,7 @@ def test_a_retry_that_falls_due_in_a_frozen_host_is_not_begun_when_others_have_i
     waiting: list[asyncio.TimerHandle] = []
 
     def stand_still() -> None:
-        ended.append(asyncio.run_coroutine_threadsafe(_ends_elsewhere(other, "o-1"), loop).result(20))
+        ended.append(asyncio.run_coroutine_threadsafe(_ends_elsewhere(other, "o-1"), loop).result(200))
 
     def freeze(name: str) -> None:
         """When the failure is in the log and the retry is waited for."""

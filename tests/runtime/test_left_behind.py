@@ -108,7 +108,7 @@ def test_what_only_waits_is_not_read_back_and_new_runs_go_first(tmp_path: Path, 
             assert len(host.runs.actors) == 0
 
             await app.get("w7").send("go", "now")
-            assert await app.get("w7").result(timeout="20s") == "now"
+            assert await app.get("w7").result(timeout="200s") == "now"
             row = await host.store.directory.find(RunId("w8"))
             assert row is not None
             assert (row.owner, row.epoch) == (DEAD, 1)
@@ -146,7 +146,7 @@ def test_a_wait_of_a_dead_host_ends_in_time(tmp_path: Path) -> None:
             await app.start("nap", {"seconds": 3600}, id="long")
             await app.start("wait", {}, id="mail")
         async with hosted(app, url) as host:
-            assert await app.get("short").result(timeout="20s") == "rested"
+            assert await app.get("short").result(timeout="200s") == "rested"
             assert not host.runs.actors
             rows = [await host.store.directory.find(RunId(name)) for name in ("long", "mail")]
             assert [row.idle_until is not None and row.idle_until > NEVER // 2 for row in rows if row] == [False, True]

@@ -76,7 +76,7 @@ async def test_the_host_that_takes_it_up_resolves_the_name(
     async with Client(url) as client:
         run = await client.start(name, given, id="one")
         async with build(url):
-            found = await run.result(timeout=20)
+            found = await run.result(timeout=200)
         assert (found["facts"] if "goal" in kind else found) == result
         row = await seen(client, "one")
         assert (row.status, row.version, row.style) == ("completed", *kind)
@@ -90,7 +90,7 @@ async def test_a_graph_that_is_not_hosted_yet(url: str, tmp_path: Path) -> None:
         app = build(url)
         app.graph(tmp_path / "letter.yaml")
         async with app:
-            await run.result(timeout=20)
+            await run.result(timeout=200)
         row = await seen(client, "one")
         assert (row.status, row.style) == ("completed", "graph")
 
@@ -121,7 +121,7 @@ async def test_an_input_that_does_not_fit_becomes_a_run_that_failed_in_its_first
         async with build(url):
             for run in runs:
                 with pytest.raises(weft.RunFailed) as caught:
-                    await run.result(timeout=20)
+                    await run.result(timeout=200)
                 assert caught.value.failure.code == "value.wrong_type"
                 assert (await seen(client, run.id)).seq == 2
 
@@ -131,7 +131,7 @@ async def test_the_deadline_of_the_workflow_and_its_defaults_hold(url: str) -> N
     async with Client(url) as client:
         run = await client.start("flow", {"n": 4}, id="one")
         async with build(url):
-            await run.result(timeout=20)
+            await run.result(timeout=200)
         started = await anext(run.events())
         assert started.data["due"] > 0
         assert started.data["defaults"] == {"by": 2}
@@ -154,7 +154,7 @@ async def test_a_version_that_is_named_is_waited_for(url: str) -> None:
         await client.start("flow", {"n": 4}, id="old", version="2")
         run = await client.start("flow", {"n": 4}, id="new", version="3")
         async with build(url) as app:
-            assert await run.result(timeout=20) == 8
+            assert await run.result(timeout=200) == 8
             await app.service.local._claims.scan()  # type: ignore[union-attr]
         row = await seen(client, "old")
         assert (row.status, row.version) == ("pending", "2")
@@ -198,12 +198,12 @@ async def test_the_parent_of_a_pending_child_hears_that_it_was_cancelled(url: st
     async with app:
         run = await app.start(parent(), id="one")
         async with Client(url) as client:
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(200):
                 while (row := await client.service.store.directory.find("one.child")) is None:  # type: ignore[arg-type]
                     await asyncio.sleep(0.01)
             assert row.status == "pending"
             await client.get("one.child").cancel()
-        assert await run.result(timeout=20) == "heard"
+        assert await run.result(timeout=200) == "heard"
 
 
 @plain
@@ -212,7 +212,7 @@ async def test_a_pause_that_reaches_a_pending_run_is_kept_for_it(url: str) -> No
         run = await client.start("flow", {"n": 4}, id="one")
         await run.pause()
         async with build(url):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(200):
                 while await run.status() == "pending":
                     await asyncio.sleep(0.01)
             assert await run.status() in ("paused", "completed")
@@ -245,7 +245,7 @@ async def test_a_run_that_was_refused_at_its_start_can_only_be_started_anew(url:
         run = await client.start(workflow, NEVER_BEGAN[workflow], id="one")
         async with app:
             with pytest.raises(weft.RunFailed) as failed:
-                await run.result(timeout=20)
+                await run.result(timeout=200)
             assert "weft retry" not in str(failed.value)
             assert "It never began, so it cannot be retried. Start a new run with another id" in failed.value.hint
             for handle in (run, app.get("one")):

@@ -27,7 +27,7 @@ def hosting(scenario: Any, tmp_path: Path) -> None:
         app.graph(tmp_path / "pace.yaml")
         async with app:
             first = await app.start("pace")
-            assert await first.result(timeout=20) == {"is": "slow"}
+            assert await first.result(timeout=200) == {"is": "slow"}
             await scenario(app)
 
     asyncio.run(play())
@@ -44,9 +44,9 @@ def test_a_patch_makes_a_version_and_moves_the_tag(tmp_path: Path) -> None:
 
         assert (done.base, done.moved) == (before.version, True)
         tagged = await app.start("pace:live")
-        assert await tagged.result(timeout=20) == {"is": "fast"}
+        assert await tagged.result(timeout=200) == {"is": "fast"}
         plain = await app.start("pace")
-        assert await plain.result(timeout=20) == {"is": "slow"}, "the hosted version is what it was"
+        assert await plain.result(timeout=200) == {"is": "slow"}, "the hosted version is what it was"
         made = await app.workflows.get("pace", done.version)
         assert (made.base, made.ops, made.origin, made.text) == (before.version, replaced("fast"), "patch", "")
         (move,) = (await app.workflows.history("pace", "live")).history
@@ -65,7 +65,7 @@ def test_a_document_is_stored_as_its_author_wrote_it(tmp_path: Path) -> None:
         done = await app.workflows.patch("pace", document=text)
         assert (done.tag, (await app.workflows.get("pace", done.version)).text) == ("main", text)
         back = await app.start("pace~0")
-        assert await back.result(timeout=20) == {"is": "swift"}
+        assert await back.result(timeout=200) == {"is": "swift"}
         with pytest.raises(NotFound):
             await app.start("pace~1")
 

@@ -46,7 +46,7 @@ async def hosted(app: weft.App) -> tuple[Host, RunService]:
 
 
 async def until(condition: object) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(200):
         while not condition():  # type: ignore[operator]
             await asyncio.sleep(0.002)
 

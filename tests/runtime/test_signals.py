@@ -113,13 +113,13 @@ def test_app_run_drains_and_says_where_it_stands(tmp_path: Path, number: int, co
         program.send_signal(number)
         stopping = program.stderr.readline()
         (tmp_path / "go").touch()
-        _, said = program.communicate(timeout=60)
+        _, said = program.communicate(timeout=200)
     assert stopping.startswith("weft: stopping")
     assert program.returncode == code, said
     assert "un this again and it goes on" in said
     assert "Traceback" not in said
     with start(tmp_path, RUN) as again:
-        printed, said = again.communicate(timeout=60)
+        printed, said = again.communicate(timeout=200)
     assert (again.returncode, printed) == (0, "charged and shipped\n"), said
 
 
@@ -130,11 +130,11 @@ def test_a_block_that_hosts_the_app_drains_on_sigterm(tmp_path: Path) -> None:
         program.send_signal(signal.SIGTERM)
         assert program.stdout.readline() == "stopping\n"
         (tmp_path / "go").touch()
-        _, said = program.communicate(timeout=60)
+        _, said = program.communicate(timeout=200)
     assert program.returncode == 143, said
     assert "Traceback" not in said
     with start(tmp_path, HOST) as again:
-        printed, said = again.communicate(timeout=60)
+        printed, said = again.communicate(timeout=200)
     assert (again.returncode, printed) == (0, "charged and shipped\n"), said
 
 
@@ -146,7 +146,7 @@ def test_sigterm_while_the_block_is_already_left_lets_it_drain(tmp_path: Path) -
         assert program.stdout.readline() == "draining\n"
         program.send_signal(signal.SIGTERM)
         (tmp_path / "go").touch()
-        _, said = program.communicate(timeout=60)
+        _, said = program.communicate(timeout=200)
     assert program.returncode == 143, said
     assert "Traceback" not in said
 
@@ -162,7 +162,7 @@ def test_a_real_ctrl_c_in_the_middle_of_a_step_stops_the_host(tmp_path: Path) ->
             with contextlib.suppress(subprocess.TimeoutExpired):
                 program.wait(0.2)
                 break
-        printed, _said = program.communicate(timeout=60)
+        printed, _said = program.communicate(timeout=200)
     assert program.returncode in (130, -signal.SIGINT)  # one more may come while Python itself ends
     assert "blocking" not in printed, "a Ctrl-C is no failed attempt"
 
@@ -175,7 +175,7 @@ def test_a_second_sigterm_ends_a_host_whose_loop_is_blocked(tmp_path: Path) -> N
             program.send_signal(signal.SIGTERM)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 program.wait(0.2)
-        _, said = program.communicate(timeout=60)
+        _, said = program.communicate(timeout=200)
     assert program.returncode == 143, said
     assert "weft: stopped at once, because code blocks the event loop at shop.py:" in said
 

@@ -52,7 +52,7 @@ def place(tmp_path: Path) -> Path:
             for run in ("odd", "sound"):
                 await app.start("patient", id=run)
             await app.start("parent", {"child": "below"}, id="above")
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(200):
                 async for event in app.get("below").events(follow=True):
                     if event.kind == "message_awaited":
                         return
@@ -64,7 +64,7 @@ def place(tmp_path: Path) -> Path:
 
 async def marked(app: weft.App, run: str) -> None:
     """Wait until the host has found that a run cannot be read."""
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while (await app.service.row(run)).fault is None:  # type: ignore[arg-type]
             app.service.wake()
             await asyncio.sleep(0.01)

@@ -151,7 +151,7 @@ if "wait" in sys.argv:
 
 def gone(pid: int) -> bool:
     """Whether the process ends; a child of a dead parent is somebody else's to bury."""
-    end = time.monotonic() + 30
+    end = time.monotonic() + 200
     while time.monotonic() < end:
         try:
             if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z":

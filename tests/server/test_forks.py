@@ -77,7 +77,7 @@ def test_a_client_forks_too(server: Server, done: str) -> None:
     async def play() -> Any:
         async with weft.Client(server.url) as client:
             forked = await client.get(done).fork(after="greet", set={"greet": "bye"}, id=f"{done}-x")
-            return forked.id, await forked.result(timeout=20)
+            return forked.id, await forked.result(timeout=200)
 
     assert asyncio.run(play()) == (f"{done}-x", "bye!")
 

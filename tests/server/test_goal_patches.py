@@ -91,7 +91,7 @@ def test_a_client_patches_a_goal_run(server: Server) -> None:
                 await handle.patch(goals={"remove": ["add_up"]})
             assert [refusal.code for refusal in caught.value.plan.refusals] == ["patch.no_goals"]
             assert (await handle.patch(given={"amount": 4})).applied
-            return await handle.result(timeout=60)
+            return await handle.result(timeout=200)
 
     facts = asyncio.run(story())
     assert facts["facts"]["total"] == 8.0  # type: ignore[index]

@@ -116,7 +116,7 @@ def test_other_headers_may_be_given_twice(server: Server) -> None:
 
 
 def raw_answer(server: Server, headers: str) -> bytes:
-    with socket.create_connection(("127.0.0.1", server.port), timeout=20) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=200) as client:
         client.sendall(f"GET {API}/runs HTTP/1.1\r\nConnection: close\r\n{headers}\r\n".encode())
         found = b""
         while more := client.recv(10_000):

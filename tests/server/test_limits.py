@@ -229,7 +229,7 @@ def test_requests_at_once_are_limited() -> None:
         server.inside(block())
         waiting = threading.Thread(target=lambda: server.get("/"))
         waiting.start()
-        assert inside.wait(20)
+        assert inside.wait(200)
         try:
             refused = server.get(f"{API}/runs")
             assert (refused.status, refused.code) == (429, "limit.busy")

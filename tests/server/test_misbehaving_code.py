@@ -100,7 +100,7 @@ def test_a_server_outlives_code_that_ends_the_interpreter(folder: Path) -> None:
 def test_a_host_whose_own_loop_keeps_ending_says_so_and_ends(folder: Path) -> None:
     (folder / "app.py").write_text(APP + BROKEN)
     with serve(folder) as server:
-        _, said = server.running.communicate(timeout=60)
+        _, said = server.running.communicate(timeout=200)
     assert server.running.returncode == 1
     assert "this host stops" in said
     assert "The engine stopped: Odd: broken on purpose." in said
@@ -141,7 +141,7 @@ def test_a_server_whose_engine_died_is_not_healthy_and_its_process_is_told_to_en
         assert server.get("/healthz").status == 200
         monkeypatch.setattr(owner, name, broken)
         server.loop.call_soon_threadsafe(gate.set)
-        assert terminated.wait(60)
+        assert terminated.wait(200)
         answer = server.get("/healthz")
         assert (answer.status, answer.json["status"]) == (503, "failed")
         assert "broken on purpose" in answer.raw.decode()

@@ -35,7 +35,7 @@ def slow_sockets(server: Server, count: int, sent: bytes) -> Iterator[list[socke
     with contextlib.ExitStack() as stack:
         made = []
         for _ in range(count):
-            one = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=20))
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=200))
             if sent:
                 one.sendall(sent)
             made.append(one)

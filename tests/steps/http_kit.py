@@ -37,7 +37,7 @@ def go(scenario: Coroutine[Any, Any, T]) -> T:
     """Run it; a test that hangs fails."""
 
     async def bounded() -> T:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(200):
             return await scenario
 
     return asyncio.run(bounded())

@@ -384,7 +384,7 @@ def test_a_cancelled_call_closes_its_connection() -> None:
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(200):
                 await left.wait()
             return left.is_set()
 
@@ -409,7 +409,7 @@ def test_a_call_cancelled_in_the_body_closes_its_connection() -> None:
             call.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await call
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(200):
                 await left.wait()
 
     go(scenario())

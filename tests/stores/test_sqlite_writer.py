@@ -120,7 +120,7 @@ def test_while_another_writes_the_loop_turns(store: SqliteStore, path: Path) -> 
 
     async def scene() -> tuple[list[Outcome], int]:
         turns = 0
-        waiting = asyncio.create_task(asyncio.wait_for(_commit(store, append()), 5))
+        waiting = asyncio.create_task(asyncio.wait_for(_commit(store, append()), 200))
         while turns < 50:
             await asyncio.sleep(0)
             turns += 1
@@ -307,7 +307,7 @@ def test_a_search_and_commits_do_not_wait_for_each_other(store: SqliteStore) -> 
     blocked = threading.Event()
 
     async def scene() -> tuple[list[Outcome], bool]:
-        search = asyncio.create_task(store.log._reader.read_in_thread(lambda _connection: blocked.wait(10)))
+        search = asyncio.create_task(store.log._reader.read_in_thread(lambda _connection: blocked.wait(200)))
         await asyncio.sleep(0)
         outcomes = await _commit(store, append())
         loaded = await store.log.load(RUN, fold=1)
