@@ -148,6 +148,24 @@ def test_check_of_an_app_knows_its_steps_and_what_they_take(weft: Weft, folder: 
     assert "nodes.doubt.with: doubt needs n." in checked.out
 
 
+def test_check_of_a_document_knows_the_steps_of_the_app_that_is_named(sorting: Weft, folder: Path) -> None:
+    (folder / "more.yaml").write_text(
+        "name: more\n"
+        "input: {n: integer}\n"
+        "nodes:\n"
+        '  a: {step: look, with: {n: "${input.n}"}, next: b}\n'
+        "  b: {step: loko, next: c}\n"
+        "  c: {workflow: more}\n"
+    )
+
+    assert sorting("check", "more.yaml").code == 0
+    checked = sorting("check", "more.yaml", "--app", "sorting.py")
+
+    assert checked.code == 1
+    assert 'error  5 nodes.b.step: no step "loko" is registered.' in checked.out
+    assert checked.out.count("error") == 1
+
+
 JOINING = """
 from pathlib import Path
 

@@ -37,7 +37,7 @@ def unknown_work(graph: GraphModel, known: KnownWork) -> list[Finding]:
         if node.undo is not None:
             findings += _check_name(node, "undo", node.undo.step, known.callable_names(), "step")
         if isinstance(work, WorkflowWork):
-            findings += _check_name(node, "workflow", work.workflow, known.runnable_names(), "workflow")
+            findings += _check_name(node, "workflow", work.workflow, [*known.runnable_names(), graph.name], "workflow")
     return findings
 
 

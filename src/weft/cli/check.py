@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import msgspec
 from rich.console import Console
 
+from weft.authoring.app import App
 from weft.authoring.unknown_work import unknown_work
 from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json
@@ -18,20 +20,22 @@ from weft.core.graph.soundness.flaws import shorten_moves
 from weft.core.plurals import pluralize
 from weft.errors import UsageError
 from weft.graphs.check import Checked, check_document, check_loaded
-from weft.graphs.load import DocumentContext
 
 OUTCOMES = {"sound": "green", "unsound": "bold red", "refused": "bold red", "unknown": "yellow"}
 SEVERITIES = {"error": "red", "warning": "yellow"}
 
 
-def check_documents(paths: Sequence[str], *, json: bool, context: DocumentContext | None = None) -> int:
+def check_documents(paths: Sequence[str], *, app: str | None = None, json: bool) -> int:
     """Check graph documents and the graphs of apps (``app.py``). Returns the exit code: 1 if a graph has an error.
+
+    ``app`` is the app that has the steps and workflows of the documents. Without it, they are not looked for.
 
     Raises:
         NotFound: there is no such file.
         UsageError: the file has no graph.
     """
-    checked = [(place, checked_graph) for path in paths for place, checked_graph in _check(path, context)]
+    host = load_app(app, "weft check").app if app is not None else None
+    checked = [(place, checked_graph) for path in paths for place, checked_graph in _check(path, host)]
     if json:
         print_json({"graphs": [_document(place, checked_graph) for place, checked_graph in checked]})
     else:
@@ -41,21 +45,20 @@ def check_documents(paths: Sequence[str], *, json: bool, context: DocumentContex
     return 0 if all(checked_graph.ok for _, checked_graph in checked) else 1
 
 
-def _check(path: str, context: DocumentContext | None) -> Iterator[tuple[str, Checked]]:
-    place = path.partition(":")[0]
-    if Path(place).suffix != ".py":
-        yield path, check_document(path, context)
+def _check(path: str, host: App | None) -> Iterator[tuple[str, Checked]]:
+    if Path(path.partition(":")[0]).suffix != ".py":
+        if host is None:
+            yield path, check_document(path)
+        else:
+            registered = host.registered
+            yield path, check_document(path, registered.document_context(), partial(unknown_work, known=registered))
         return
-    app = load_app(path, "weft check").app
-    graphs = app.registered.graphs()
+    registered = load_app(path, "weft check").app.registered
+    graphs = registered.graphs()
     if not graphs:
         raise UsageError(f"There is no graph in {path}.", hint='Register one: app.graph("leads.yaml")')
     for graph in graphs:
-        checked = check_loaded(graph.loaded)
-        unknown = unknown_work(graph.loaded.graph, app.registered)
-        if unknown:
-            checked = msgspec.structs.replace(checked, outcome="refused", findings=[*unknown, *checked.findings])
-        yield path, checked
+        yield path, check_loaded(graph.loaded, unknown=partial(unknown_work, known=registered))
 
 
 def _print(out: Console, place: str, checked_graph: Checked) -> None:

@@ -36,7 +36,10 @@ def check(
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Check graphs for deadlocks and loops without exit; with --live, open runs against this code."""
+    """Check graphs for deadlocks and loops without exit; with --live, open runs against this code.
+
+    With --app, the steps and workflows that a document names are looked for in that app.
+    """
     if live:
         import asyncio
 
@@ -55,7 +58,7 @@ def check(
         raise typer.BadParameter("name a graph document or an app.py, or use --live.", param_hint="FILE")
     from weft.cli.check import check_documents
 
-    if check_documents(paths, json=json):
+    if check_documents(paths, app=app if files else None, json=json):
         raise typer.Exit(1)
 
 
