@@ -61,7 +61,7 @@ def test_a_screen_learns_who_is_asking(server: Server) -> None:
     assert me["store"] == "memory://"
 
 
-@covers("listWaits")
+@covers("getWaits")
 def test_a_list_learns_what_its_runs_wait_for(server: Server) -> None:
     ended(server, "over", name="anna")
     server.start("ship", "asks", order_id="7")

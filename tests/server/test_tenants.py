@@ -45,7 +45,7 @@ OWNED = (RUN, PLACE, SCHEDULE)
 RULES = {
     "startRun": SHARED, "listRuns": SHARED, "listWorkflows": SHARED, "listVersions": SHARED, "getVersion": SHARED,
     "listNodeTypes": SHARED, "listSteps": SHARED, "getStep": SHARED, "plan": SHARED, "listApprovals": SHARED,
-    "getMe": SHARED, "listWaits": SHARED, "listDeadLetters": SHARED, "followAll": SHARED, "bulk": SHARED,
+    "getMe": SHARED, "getWaits": SHARED, "listDeadLetters": SHARED, "followAll": SHARED, "bulk": SHARED,
     "getRun": RUN, "listEvents": RUN, "getTree": RUN, "getPicture": RUN, "getStanding": RUN,
     "listPlaces": RUN, "getPlace": RUN, "getTimeline": RUN, "getResult": RUN, "explainRun": RUN, "sendMessage": RUN,
     "sendRequest": RUN, "getAnswer": RUN,

@@ -21,7 +21,7 @@ VIEWS = (
         answer=frame.Me,
     ),
     ApiRoute(
-        name="listWaits",
+        name="getWaits",
         method="GET",
         path=f"{API}/waits",
         summary="What the runs of a list wait for",
