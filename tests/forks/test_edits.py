@@ -145,11 +145,64 @@ def test_what_a_graph_cannot_be_set_to_is_said_at_once() -> None:
     _, _, run = played("graph_people")
 
     with pytest.raises(weft.Refused) as refused:
-        run.fork(at=9, set={"a": 1, "q": 2, "zz": 3}, state={"nope": 1}, given={"f": 1}, to="9")
+        run.fork(at=9, set={"a": 1, "q": 2, "zz": 3}, state={"nope": 1}, given={"f": 1})
 
     assert refused.value.code == "fork.bad_edit"
-    for part in ("a has been routed", "q performs no step", "no node zz", "no field nope", "no given facts", "a patch"):
+    for part in ("a has been routed", "q performs no step", "no node zz", "no field nope", "no given facts"):
         assert part in refused.value.message
+
+
+def _broken_order() -> tuple[World, SimRun[Any], str]:
+    """Return a run of a graph that has failed, and the version that mends it."""
+    app = weft.App("memory://")
+
+    @app.step
+    async def pick() -> dict[str, int]:
+        return {"n": 1}
+
+    @app.step
+    async def broken() -> dict[str, int]:
+        raise weft.Critical("broken")
+
+    graph = {"name": "order", "nodes": {"a": {"step": "pick", "next": "b"}, "b": {"step": "broken"}}}
+    flow = app.graph(graph)
+    world = World(app)
+    run = world.start(flow, {}, id="o")
+    assert run.status == "failed"
+    mended = world.perform(
+        lambda: app.workflows.patch("order", [{"op": "replace", "path": "/nodes/b/step", "value": "pick"}])
+    )
+    return world, run, mended.version
+
+
+def test_a_fork_of_a_graph_goes_on_with_another_version() -> None:
+    _, run, version = _broken_order()
+
+    fork = run.fork(failure=True, to=version)
+
+    assert play(fork)[0] == "completed"
+    assert [one for one in kinds(fork) if one in ("run_forked", "run_patched")] == ["run_forked", "run_patched"]
+    assert play(run.fork(failure=True, to="main"))[0] == "completed", "a tag names a version too"
+    with pytest.raises(weft.NotFound):
+        run.fork(failure=True, to="nothing")
+
+
+def test_a_version_into_which_a_fork_does_not_fit_is_refused_with_all_reasons() -> None:
+    world, run, _ = _broken_order()
+    other = world.perform(
+        lambda: world.app.workflows.patch(
+            "order", [{"op": "replace", "path": "/nodes", "value": {"z": {"step": "pick"}}}]
+        )
+    )
+
+    async def ids() -> list[str]:
+        return [row.id async for row in world.app.list()]
+
+    with pytest.raises(weft.PatchRefused) as refused:
+        run.fork(failure=True, to=other.version)
+
+    assert [one.code for one in refused.value.plan.refusals] == ["patch.node_removed"]
+    assert world.perform(ids) == ["o"], "nothing was written"
 
 
 def test_the_state_of_a_graph_is_set() -> None:
@@ -188,8 +241,11 @@ def test_facts_are_given_until_the_first_step_begins() -> None:
 
     assert play(fork)[1]["letter"] == 41
     assert ledger.paid == {1_006: 1, 1_020: 1}
-    with pytest.raises(weft.Refused, match="has begun"):
+    with pytest.raises(weft.PatchRefused) as read:
         run.fork(before="mail", given={"order": 10})
+    assert read.value.code == "patch.fact_known"
+    with pytest.raises(weft.UsageError, match="has no version"):
+        run.fork(before="mail", to="7")
     with pytest.raises(weft.Refused, match="does not take"):
         run.fork(given={"price": 1})
     with pytest.raises(weft.Refused, match="wrong type"):
@@ -223,4 +279,4 @@ def test_edits_at_any_event_are_refused_or_the_fork_ends(name: str) -> None:
             continue
         assert play(fork)[0] in ("completed", "failed")
         assert all(ledger.paid[amount] == times for amount, times in paid.items()), f"{name} at {point}"
-    assert set(refused) <= {"fork.bad_edit"}
+    assert set(refused) <= {"fork.bad_edit", "patch.fact_known", "run.finished"}

@@ -117,6 +117,22 @@ def test_many_runs_are_forked_once_each() -> None:
     assert crash_everywhere(new_app(), scenario) > 10
 
 
+def test_many_failed_runs_are_forked_to_a_version_that_mends_them() -> None:
+    app = new_app()
+    app.graph({"name": "bad", "nodes": {"a": {"step": "price", "with": {"cents": "many"}}}})
+    world = World(app)
+    start(world, "bad", 2)
+    mend = {"op": "replace", "path": "/nodes/a/with/cents", "value": 1}
+    world.perform(lambda: app.workflows.patch("bad", [mend], tag="fixed"))
+
+    bulk = plan(world, "fork", status="failed", options={"failure": True, "to": "fixed"})
+
+    assert applied(world, bulk, by="ann", reason="mended").applied == 2
+    world.settle()
+    assert sorted(statuses(world).values()) == ["completed", "completed", "failed", "failed"]
+    world.close()
+
+
 def test_many_runs_are_deleted_once_each() -> None:
     def scenario(world: World) -> None:
         start(world, "job", 2, name="a")

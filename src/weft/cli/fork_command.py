@@ -35,7 +35,7 @@ def fork(
     set: Annotated[list[str] | None, typer.Option(metavar="PLACE=JSON", help="Set the result of a step.")] = None,
     state: Annotated[list[str] | None, typer.Option(metavar=_PAIR, help="Set a field of a graph's state.")] = None,
     given: Annotated[list[str] | None, typer.Option(metavar="FACT=VALUE", help="Give a fact to a goal run.")] = None,
-    to: Annotated[str | None, typer.Option(metavar="VERSION", help="Go on with this version of the code.")] = None,
+    to: Annotated[str | None, typer.Option(metavar="VERSION", help="Go on with this version or tag.")] = None,
     effects: Annotated[
         str, typer.Option(metavar="perform|reuse|none", help="What to do with work that the original performed.")
     ] = "perform",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from weft.cli.arguments import pairs
+from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.output import print_json
 from weft.cli.store_access import open_run
@@ -28,7 +29,7 @@ def read_order(*, at: str | None, visit: str | None, **typed: Any) -> ForkOrder:
 async def fork_run(run: str, order: ForkOrder, *, url: str | None, app: str | None, json: bool) -> None:
     """Fork a run, and print the id of the fork."""
     async with open_run(run, url, app) as (service, row):
-        forked = await ForkService(service).fork(row.id, order)
+        forked = await ForkService(service).fork(row.id, order, by=login())
     if json:
         print_json(forked)
         return

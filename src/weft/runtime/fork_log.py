@@ -21,6 +21,7 @@ from weft.core.schedule.calendar import ATTRIBUTE
 from weft.errors import Corrupt, NotFound, Refused, UsageError
 from weft.ports.store import Append, NewRun, RunRow, StoredEvent
 from weft.runtime.fork_order import ForkOrder
+from weft.runtime.fork_patches import decide_patch, patch_command, patch_of
 from weft.runtime.fork_points import LogTrail
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, FORKED_FROM
@@ -113,10 +114,13 @@ class ForkLog:
             one = StoredEvent(one.seq, one.at, e.encode(event))
         machine.evolve(event, at=one.at)
         self._events.append(one)
+        self._note_start(machine, event)
+
+    def _note_start(self, machine: Machine, event: e.AnyEvent) -> None:
         if isinstance(event, e.ChildStarted):
             for letter in machine.mail(event):
                 if isinstance(letter.command, c.StartRun):
-                    self._starts[one.seq] = letter.command
+                    self._starts[machine.state.seq] = letter.command
 
     def _started(self, event: e.RunStarted, at: int) -> e.RunStarted:
         """Return the first event of the fork. It has no parent and no schedule, and its deadline begins anew."""
@@ -215,12 +219,30 @@ class ForkLog:
     # --- edits ----------------------------------------------------------------------------------------------------
 
     async def _edit(self, machine: Machine) -> None:
-        """Record the edits, if there are any. Raises Refused, BadValue."""
+        """Record the edits, if there are any, and the patch. Raises Refused, PatchRefused, BadValue, UsageError."""
         order = self._order
         if not any((order.input, order.set, order.state, order.given, order.to)):
             return
-        command = c.EditRun(
-            input=await self._edited_input(machine) if order.input or order.given else e.ABSENT,
+        if machine.state.over:
+            raise Refused(
+                f"{self._row.id} is {machine.state.status} at this point, so there is nothing to edit.",
+                hint="Choose an earlier point: --before, --after, --failure or --at.",
+                code="fork.bad_edit",
+            )
+        patch = patch_of(order, self._row, machine)
+        edited = msgspec.structs.replace(
+            order, to="" if patch else order.to, given={} if "given" in patch else order.given
+        )
+        if any((edited.input, edited.set, edited.state, edited.given, edited.to)):
+            self._record(machine, machine.decide(await self._edits(machine, edited), self._env()))
+        if patch:
+            row = msgspec.structs.replace(self._row, id=self._id, version=machine.state.version)
+            command = patch_command(patch, order, self._by)
+            self._record(machine, await decide_patch(self._service, row, machine, self._events, command))
+
+    async def _edits(self, machine: Machine, order: ForkOrder) -> c.EditRun:
+        return c.EditRun(
+            input=await self._edited_input(machine, order) if order.input or order.given else e.ABSENT,
             results=await self._kept(order.set, "a result has"),
             state=await self._kept(order.state, "the state has"),
             given=await self._kept(order.given, "a fact has"),
@@ -228,16 +250,8 @@ class ForkLog:
             ahead=order.before,
             by=self._by,
         )
-        if machine.state.over:
-            raise Refused(
-                f"{self._row.id} is {machine.state.status} at this point, so there is nothing to edit.",
-                hint="Choose an earlier point: --before, --after, --failure or --at.",
-                code="fork.bad_edit",
-            )
-        self._record(machine, machine.decide(command, self._env()))
 
-    async def _edited_input(self, machine: Machine) -> Raw:
-        order = self._order
+    async def _edited_input(self, machine: Machine, order: ForkOrder) -> Raw:
         there = values.decode(await self._service.values.load(bytes(machine.state.input)))
         if not isinstance(there, dict | None):
             raise UsageError(f"The input of {self._row.id} has no names, so it cannot be changed by name.")
@@ -254,6 +268,7 @@ class ForkLog:
         for event in events:
             machine.evolve(event, at=self._now)
             self._events.append(StoredEvent(Seq(machine.state.seq), self._now, e.encode(event)))
+            self._note_start(machine, event)
 
     def _env(self) -> Env:
         return Env(now=self._now, check=check_schema)

@@ -33,7 +33,8 @@ class ForkOrder(msgspec.Struct, frozen=True, kw_only=True):
     given: Mapping[str, Any] = {}
     """Facts of a goal run."""
     to: str = ""
-    """The version of the code with which the fork goes on."""
+    """The version with which the fork goes on: a version of the code, or a version or tag of a graph. In a goal run,
+    ``now`` stands for the steps that are registered now."""
     effects: e.Effects = "perform"
     yes: Sequence[str] = ()
     """Places whose irreversible work may be performed without asking."""

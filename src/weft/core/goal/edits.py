@@ -20,8 +20,6 @@ def decide_edit(plan: GoalPlan | None, state: GoalState, command: c.EditRun, env
     wrong = [problem for place in command.results if (problem := _result_error(state, place))]
     if command.state:
         wrong.append("a goal run has no state; --given changes its facts")
-    if command.version:
-        wrong.append("a goal run has no versions; patch the fork")
     if bytes(command.input):
         wrong += _given_errors(plan, state, command, env)
     if wrong:
@@ -30,8 +28,13 @@ def decide_edit(plan: GoalPlan | None, state: GoalState, command: c.EditRun, env
     return (edited,)
 
 
+def steps_begun(state: GoalState) -> list[str]:
+    """Return the steps that have begun. From then on facts are given by a patch."""
+    return [step for step, run in state.steps.items() if run.status != "pending"]
+
+
 def _given_errors(plan: GoalPlan, state: GoalState, command: c.EditRun, env: Env) -> list[str]:
-    begun = [step for step, run in state.steps.items() if run.status != "pending"]
+    begun = steps_begun(state)
     if begun:
         return [f"{begun[0]} has begun, and a fact that was read never changes: fork from the beginning"]
     wrong = [f"the plan does not take {name}" for name in command.given if name not in plan.given]

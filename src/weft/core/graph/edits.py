@@ -26,8 +26,6 @@ def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: E
     wrong = [problem for place in command.results if (problem := _result_error(graph, state, place, command.ahead))]
     if command.given:
         wrong.append("a graph run has no given facts; --input changes its input")
-    if command.version:
-        wrong.append("another version is a patch: fork it, then patch the fork")
     declared = (graph.state or {}).get("properties") or {}
     wrong += [f"the state of {graph.name} has no field {name}" for name in command.state if name not in declared]
     wrong += [f"state.{name}: {problem}" for name, problem in _misfits(declared, command.state, env).items()]

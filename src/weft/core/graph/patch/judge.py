@@ -133,7 +133,7 @@ class GraphJudge:
         edges = rename_remembered(sorted(remembered_edges(self._before)), self._old, self._new, same, self._rev)
         entries = {self._new.edges[name].to for name in self._new.start}
         known = {same.node(self._old.edges[name].to) for name in self._old.start}
-        for node in sorted(entries - known):
+        for node in sorted(entries - known if self._before.begun else ()):
             self._notes.append(f"never_starts: {node} is a new entry, and the run has started")
         return e.RunPatched(
             rev=self._rev,
@@ -286,7 +286,7 @@ class GraphJudge:
                 self._entries.append(PlanEntry("renames", token.node, now.node, token.id))
 
     def _check_end(self) -> None:
-        if self._state.over:
+        if self._state.over or not self._state.begun:
             return
         if not self._state.tokens:
             text = "no token would be left, so the run would end"
@@ -300,7 +300,7 @@ class GraphJudge:
 
     def _check(self, event: e.RunPatched) -> tuple[str, e.RunPatched]:
         """Look for positions in which the run would be stuck, if the patch changes the graph or a token."""
-        if self._new == self._old and not event.tokens:
+        if not self._state.begun or (self._new == self._old and not event.tokens):
             return "", event
         moved = any(one.do in ("move", "start") for one in event.tokens)
         verdict, moves = check_here(self._new, self._state, all_orders=moved)
