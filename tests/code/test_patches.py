@@ -8,9 +8,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import weft
 from tests.code.timeless import CountedIds, InPlace, LoopClock, calm, play
+from weft.core.commands import PatchRun
+from weft.core.ids import RunId
 from weft.runtime.host import Host, Surroundings
 from weft.runtime.host_description import describe_process
 from weft.runtime.patches import PatchOptions, PatchService
@@ -257,7 +260,7 @@ class Store:
         """Host an app. ``dies``: it is gone at the end of the block without a word."""
         store, clock = self.memory.share(), LoopClock()
         catalogue = app.catalogue()
-        about = describe_process(catalogue.programs(), [])
+        about = describe_process(catalogue.programs(), [], catalogue.style_of)
         given = Surroundings(
             store=store,
             clock=clock,
@@ -359,5 +362,25 @@ def test_a_run_that_has_gone_on_since_its_replay_is_replayed_again() -> None:
             with pytest.raises(weft.PatchRefused) as refused:
                 await Late(service).patch("o-1", {"to": "2"})
             assert [(one.code, one.place) for one in refused.value.findings] == [("patch.diverges", "ship")]
+
+    play(scene())
+
+
+def test_a_patch_that_is_judged_again_is_the_same_command_under_its_key() -> None:
+    """Its host does not answer: it has died, and nobody knows that yet."""
+
+    async def scene() -> None:
+        store, app = Store(), build("2", "1")
+        async with store.host(app, dies=True) as service:
+            await app.start("order", {"name": "ann"}, id="o-1")
+            await calm()
+            owner = service.local.host  # type: ignore[union-attr]
+        await store.memory.hosts.join(owner, lease_ms=60_000)
+        other = store.without_host(app)
+        for seq in (5, 6):
+            command = PatchRun(patch=Raw(b'{"to":"2"}'), version="2", prepared=Raw(b'{"seq":%d}' % seq))
+            await other.tell(RunId("o-1"), command, key="k")
+        with pytest.raises(weft.KeyReused):
+            await other.tell(RunId("o-1"), PatchRun(patch=Raw(b'{"to":"1"}'), version="1"), key="k")
 
     play(scene())

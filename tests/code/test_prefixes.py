@@ -54,7 +54,7 @@ def test_the_corpus_uses_everything_that_code_can_record() -> None:
             for turn in stage.turns:
                 kinds.update(type(event) for event in turn.outside)
                 kinds.update(type(event) for batch in turn.code for event in batch)
-    steered = {e.RunPaused, e.RunResumed, e.RunHeld, e.RunRetried, e.RunTimedOut, e.TaskLost, e.ResultSet}
+    steered = {e.RunPaused, e.RunResumed, e.RunHeld, e.RunRetried, e.RunPatched, e.RunTimedOut, e.TaskLost, e.ResultSet}
     people = {kind for kind in EVENTS if kind.__name__ in ("AskTold", "AskEscalated", "AskReminded")}
     assert kinds | steered | people | FORK_EVENTS >= EVENTS
 

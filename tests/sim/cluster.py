@@ -268,6 +268,8 @@ class Cluster:
             self.user(self._mend_goal(run_id) if kind.workflow.style == "goal" else self._mend(run_id))
         if self.cast.patches is not None and kind.workflow.style == "goal" and plans[5] < 0.8:
             self.user(self._patch(run_id, self.cast.patches.get(name)))
+        if self.cast.versions and plans[5] < 0.9:
+            self.user(self._move(run_id))
 
     async def _start(self, service: RunService, start: c.StartRun) -> None:
         await service.create(start, chosen=True)
@@ -350,6 +352,22 @@ class Cluster:
         )
         if done and self.random.random() < 0.3:
             await asyncio.sleep(self.random.uniform(0, 3))
+            await self.give("undo", run_id, lambda runs: self.handle(runs, run_id).undo_patch())
+
+    async def _move(self, run_id: str) -> None:
+        """Bring a run to another version of its code, perhaps twice, and perhaps undo that."""
+        await asyncio.sleep(self.random.uniform(0, 4))
+        to = self.random.choice(self.cast.versions)
+
+        async def move(service: RunService) -> None:
+            plan = await self.handle(service, run_id).patch(to=to, key=f"{run_id}/move")
+            if not plan.applied:
+                raise Unavailable("Its host has not answered yet.")
+
+        done = await self.give("move", run_id, move)
+        if done and self.random.random() < 0.4:
+            await self._again("move", run_id, move)
+        if done and self.random.random() < 0.3:
             await self.give("undo", run_id, lambda runs: self.handle(runs, run_id).undo_patch())
 
     async def _mend(self, run_id: str) -> None:

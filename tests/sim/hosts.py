@@ -21,6 +21,7 @@ from weft.errors import Critical, StoreError
 from weft.ports.boundary import ProcessDied
 from weft.ports.definitions import Definition
 from weft.runtime.host import Host, Surroundings
+from weft.runtime.programs import AnyProgram
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.log_reading import LogReading
 from weft.runtime.run.ports import RunPorts
@@ -136,7 +137,7 @@ class SimHost(Host):
 
 
 class PartOfApp(AppCatalogue):
-    """What a host has loaded: all but some steps."""
+    """What a host has loaded: all but some steps, and some versions (``order@2``)."""
 
     _made: ClassVar[dict[str, dict[tuple[str, str], Definition]]] = {}
     """The definitions of an app do not change, and there are many boots: they are worked out once."""
@@ -148,7 +149,11 @@ class PartOfApp(AppCatalogue):
         self._own = super().programs()
 
     def programs(self) -> list[tuple[str, str]]:
-        return list(dict.fromkeys([*self._own, *self._programs]))
+        found = dict.fromkeys([*self._own, *self._programs])
+        return [(name, version) for name, version in found if f"{name}@{version}" not in self._lacks]
+
+    def program(self, workflow: str, version: str) -> AnyProgram | None:
+        return None if f"{workflow}@{version}" in self._lacks else super().program(workflow, version)
 
     def catalogue(self) -> PartOfApp:
         return self

@@ -35,9 +35,35 @@ def breaches(cluster: Cluster) -> list[str]:
     found += _lost(cluster)
     for run in cluster.store.content.runs.values():
         events = [e.decode(stored.body) for stored in run.events]
-        for check in (_log, _fold, _board, _times, _replay, _result, _children, _undo, _losers, _commands, _answers):
+        for check in (
+            _log,
+            _fold,
+            _board,
+            _times,
+            _replay,
+            _result,
+            _children,
+            _undo,
+            _losers,
+            _commands,
+            _answers,
+            _moves,
+        ):
             found += [f"{run.id} ({check.__name__[1:]}): {text}" for text in check(cluster, run, events)]
     return found
+
+
+def _moves(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
+    """A run that was brought to another version was brought there once, and its row says where it is."""
+    patches = [event for event in events if isinstance(event, e.RunPatched)]
+    if run.new.style != "code" or not patches:
+        if run.id in cluster.ledger.acks.get("move", {}):
+            yield "it was moved to another version, and its log does not say so"
+        return
+    if len([event for event in patches if not event.undoes]) > 1:
+        yield "it was moved twice"
+    if run.new.version != patches[-1].version:
+        yield f"its row says version {run.new.version}, its log {patches[-1].version}"
 
 
 def _lost(cluster: Cluster) -> Iterator[str]:

@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
+from tests.sim.code_patches import CODE_PATCHES
 from tests.sim.requests import REQUESTS
 from tests.sim.workflows import Cast
 from weft.core import commands as c
 from weft.core import events as e
+from weft.core.code.style import CodeStyle
 from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.core.run import lifecycle, tasks, timers, undo
@@ -345,3 +347,37 @@ def facts_in_the_order_of_entries() -> Iterator[None]:
 
     with swap(load.Loader, "_restore", sorted_facts):
         yield
+
+
+# --- patches of code ---------------------------------------------------------------------------------------------
+
+
+@mutant
+def a_patch_is_applied_though_the_run_has_gone_on() -> Iterator[None]:
+    """The log was replayed before its last events came, which do not fit the version."""
+    judged = CodeStyle.judge_patch
+
+    def believed(self: CodeStyle, command: Any, env: Any) -> Any:
+        return msgspec.structs.replace(judged(self, command, env), is_outdated=False)
+
+    with swap(CodeStyle, "judge_patch", believed):
+        yield
+
+
+@mutant
+def a_host_keeps_a_run_whose_version_it_does_not_have() -> Iterator[None]:
+    wake_at = release.Releaser._wake_at
+
+    def keep(self: Any, actor: Any) -> Any:
+        self._runs.misplaced.discard(actor.uid)
+        return wake_at(self, actor)
+
+    with swap(release.Releaser, "_wake_at", keep):
+        yield
+
+
+for _name in (
+    "a_patch_is_applied_though_the_run_has_gone_on",
+    "a_host_keeps_a_run_whose_version_it_does_not_have",
+):
+    PLAYED_BY[_name] = CODE_PATCHES

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.scale import first, sample, scaled
+from tests.sim.code_patches import CODE_PATCHES
 from tests.sim.goals import GOALS, PATCHED_GOALS
 from tests.sim.graphs import GRAPHS
 from tests.sim.judge import CASTS, digest, failures, judge, regressions
@@ -63,7 +64,9 @@ def shown(found: list[object]) -> str:
 
 
 @pytest.mark.parametrize("chunk", first(1, range(SEEDS // PER_CHUNK)))
-@pytest.mark.parametrize("cast", first(4, [CODE, GRAPHS, GOALS, REQUESTS, PATCHED_GOALS]), ids=lambda cast: cast.name)
+@pytest.mark.parametrize(
+    "cast", first(4, [CODE, GRAPHS, GOALS, REQUESTS, PATCHED_GOALS, CODE_PATCHES]), ids=lambda cast: cast.name
+)
 def test_no_world_breaks_a_promise(cast: Cast, chunk: int) -> None:
     found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK), cast)
 

@@ -49,6 +49,8 @@ CAUGHT_BY = {
     "a_retry_loses_tokens": 7,
     "a_blob_that_is_not_durable_yet_is_looked_for_in_the_store": 408,
     "a_decision_that_lacks_a_blob_is_not_made_again": 50,
+    "a_patch_is_applied_though_the_run_has_gone_on": 26,
+    "a_host_keeps_a_run_whose_version_it_does_not_have": 66,
 }
 """A seed that caught each one; tried first, so that proving it again costs one world and not hundreds."""
 

@@ -315,9 +315,11 @@ class Cast:
         cache_bytes: int = 0,
         fills_up: bool = False,
         patches: Mapping[str, str] | None = None,
+        versions: Sequence[str] = (),
     ) -> None:
-        """``patches``: by workflow, a step that a patch makes a goal."""
+        """``patches``: by workflow, a step that a patch makes a goal. ``versions``: what users bring code runs to."""
         self.name = name
+        self.versions = versions
         self.patches = patches
         self.app = app
         self.runs = runs

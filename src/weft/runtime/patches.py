@@ -37,7 +37,7 @@ from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, wit
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
 from weft.runtime.offered_versions import is_offered
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
-from weft.runtime.programs import code_program, store_definition
+from weft.runtime.programs import code_program, is_published, store_definition
 from weft.runtime.replays import replay_onward
 from weft.runtime.run.driver import Program
 from weft.runtime.run.replay import Replayed
@@ -52,6 +52,7 @@ TRIES_MAX = 20
 PATIENCE_SECONDS = 10.0
 POLL_SECONDS = 0.02
 WAITS = "No process hosts the run now; the next host will apply the patch."
+WAITS_FOR_CODE = "The host of the run does not answer. The patch applies only if the run has not gone on by then."
 EMPTY = Raw(b"{}")
 ENDS = Raw(b'{"ends":true}')
 
@@ -292,7 +293,8 @@ class PatchService:
             if known.seq:
                 return msgspec.structs.replace(plan, applied=True)
             if asyncio.get_running_loop().time() > deadline:
-                return msgspec.structs.replace(plan, notes=[*plan.notes, WAITS])
+                note = WAITS if is_published(row.style) else WAITS_FOR_CODE
+                return msgspec.structs.replace(plan, notes=[*plan.notes, note])
             await asyncio.sleep(POLL_SECONDS)
 
 

@@ -556,4 +556,7 @@ def _token(command: c.Mailed, key: str | None, seq: int = 0) -> KeyRow | None:
 
 
 def _without_id(command: c.Mailed) -> c.Mailed:
+    if isinstance(command, c.PatchRun):
+        # How it was judged depends on the moment, and it may be judged again until it applies.
+        return msgspec.structs.replace(command, base="", prepared=e.ABSENT, expect="")
     return msgspec.structs.replace(command, id="") if isinstance(command, c.DeliverMessage) else command
