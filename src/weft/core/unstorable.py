@@ -19,6 +19,7 @@ import msgspec
 
 _SCALARS = frozenset({str, int, bool, float, type(None)})
 _NEVER_NAN = _SCALARS - {float}
+_NAMES = frozenset({str})
 _STORABLE = "Steps take and return builtins, dataclasses, pydantic or msgspec types. Pass an id instead."
 
 
@@ -59,6 +60,8 @@ def passes_quick_check(value: object, nulls: bool, depth_max: int) -> bool:  # n
     scalars = _NEVER_NAN if nulls else _SCALARS
     if type(value) in scalars:
         return True
+    if type(value) is dict and _NAMES.issuperset(map(type, value)) and scalars.issuperset(map(type, value.values())):
+        return True  # most values
     level: list[Any] = [value]
     for _ in range(depth_max):
         below: list[Any] = []

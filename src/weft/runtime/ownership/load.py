@@ -160,7 +160,8 @@ class Loader:
                 for version in missing.versions:
                     await self._learn_version(row.workflow, version)
                 machine = self._new_machine(row.style, row.workflow, row.version, actor.uid)
-        actor.tail_bytes += sum(len(stored.body) for stored in loaded.events)
+        actor.tail_bytes += sum([len(stored.body) for stored in loaded.events])
+        actor.snapshot_bytes = len(body) if body is not None else 0  # or the next append would make another snapshot
         actor.machine = machine
 
     def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:

@@ -111,7 +111,7 @@ class CodeDriver:
         """A cancellation has waited for a whole slice, and the code is still busy."""
         self._has_replayed = False
         """Whether the code reached a recorded entry in this slice."""
-        self._unreached = Unreached(machine.state)
+        self._unreached = Unreached(machine.state, self._visited)
 
     # --- driving --------------------------------------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class CodeDriver:
             self._cursor = cursor + 1
             self._has_replayed = True
             self._visited.add(number)
-            self._unreached.entries.pop(number, None)
+            self._unreached.forget(number)
         elif self._unreached.entries or self.machine.style.index.find(key) is not None:
             return self.find(scope, name, "step", digest, given)
         counts[name] = n

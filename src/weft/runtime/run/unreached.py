@@ -56,18 +56,33 @@ class Missed(NamedTuple):
 
 
 class Unreached:
-    """The entries that were recorded before this replay began and that it has not reached yet."""
+    """The entries that were recorded before this replay began and that it has not reached yet.
 
-    def __init__(self, state: CodeState) -> None:
-        # A cancelled entry need not be reached again. "!" marks places of the engine itself.
-        self.entries: dict[int, Entry] = {}
-        for number, entry in state.entries.items():
-            if entry.status != "cancelled" and "!" not in entry.key:
-                self.entries[number] = entry
+    They are found when they are first asked for: a replay reaches nearly all entries before that.
+    """
+
+    def __init__(self, state: CodeState, visited: set[int]) -> None:
+        """``visited`` are the entries that the code has reached or made."""
+        self._state = state
+        self._visited = visited
+        self._found: dict[int, Entry] | None = None if state.entries else {}
+
+    @property
+    def entries(self) -> dict[int, Entry]:
+        if self._found is None:
+            visited = self._visited
+            # A cancelled entry need not be reached again. "!" marks places of the engine itself.
+            self._found = {
+                number: entry
+                for number, entry in self._state.entries.items()
+                if number not in visited and entry.status != "cancelled" and "!" not in entry.key
+            }
+        return self._found
 
     def forget(self, number: int) -> None:
-        """Forget an entry that was reached or already reported."""
-        self.entries.pop(number, None)
+        """Forget an entry that was reached or already reported. One that was reached is among the visited too."""
+        if self._found:
+            self._found.pop(number, None)
 
     def missed(self, scope: NameScope[Any], state: CodeState) -> Missed | None:
         """Return the first entry that acted and that the code has passed, in this scope or an outer one."""

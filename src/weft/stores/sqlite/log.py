@@ -42,7 +42,7 @@ _CLAIM = (
 )
 _RELEASE = (
     "UPDATE runs SET owner = NULL, wake_at = ? "
-    "WHERE uid = ? AND epoch = ? AND seq = ? AND mail = ? AND owner IS NOT NULL RETURNING num"
+    "WHERE uid = ? AND epoch = ? AND seq = ? AND mail = ? AND owner IS NOT NULL"
 )
 _START_NOW = "UPDATE runs SET wake_at = NULL WHERE uid = ? AND seq = 0 AND owner IS NULL AND ended_at IS NULL"
 
@@ -187,11 +187,11 @@ def _inbox(connection: apsw.Connection, uid: RunUid) -> list[Mail]:
 
 
 def _release(connection: apsw.Connection, release: Release) -> Outcome:
-    row = connection.execute(
-        _RELEASE, (release.wake_at, release.uid, release.epoch, release.seq, release.mail_taken)
-    ).fetchone()
-    if row is not None:
-        write_snapshot(connection, row[0], uid_crc(release.uid), release.snapshot)
+    connection.execute(_RELEASE, (release.wake_at, release.uid, release.epoch, release.seq, release.mail_taken))
+    if connection.changes():
+        if release.snapshot is not None:
+            num = connection.execute("SELECT num FROM runs WHERE uid = ?", (release.uid,)).get
+            write_snapshot(connection, num, uid_crc(release.uid), release.snapshot)
         return Outcome.ACCEPTED
     outcome = judge_release(read_head(connection, release.uid), release)
     assert outcome is not Outcome.ACCEPTED, "the statement refuses what the judge allows"
