@@ -49,6 +49,22 @@ def test_a_run_goes_from_one_folder_to_another(weft: Weft, folder: Path) -> None
         assert (diverged.code, "double" in diverged.out) == (1, True), (file, diverged.err)
 
 
+def test_a_run_is_moved_from_one_store_to_another(waiting: Weft, folder: Path) -> None:
+    moved = waiting("export", "p-1", "--move", "-o", "p.zip", "--to", "other.db", "--reason", "nearer")
+    assert (moved.code, "weft import p.zip --adopt" in moved.err) == (0, True), moved.err
+    assert not Path("p.zip.part").exists()
+    refused = waiting("send", "p-1", "quote", "1")
+    assert (refused.code, "moved to other.db" in refused.err) == (1, True)
+    assert "moved" in waiting("show", "p-1").out
+    taken = waiting("import", "p.zip", "--adopt", "--url", "sqlite:///other.db")
+    assert (taken.code, taken.out.strip(), "1 run adopted" in taken.err) == (0, "p-1", True)
+    assert waiting("send", "p-1", "quote", "1", "--url", "sqlite:///other.db").code == 0
+    twice: Any = waiting("import", "p.zip", "--adopt", "--json", "--url", "sqlite:///other.db").json()
+    assert [run["created"] for run in twice["runs"]] == [False]
+    home = waiting("import", "p.zip", "--adopt")
+    assert (home.code, "moved away from here" in home.err) == (1, True)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -56,6 +72,7 @@ def test_a_run_goes_from_one_folder_to_another(weft: Weft, folder: Path) -> None
         (["import", "nothing.zip"], "cannot be read"),
         (["import", "app.py"], "cannot be imported"),
         (["export", "x", "--json", "--tree"], "without children"),
+        (["export", "x", "--move", "--tree"], "the whole tree"),
         (["replay", "o.zip"], "--app"),
     ],
 )

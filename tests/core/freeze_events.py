@@ -194,6 +194,22 @@ def _patched(seed: int) -> Cases:
     return _around(CodeMachine.fresh(history.state.uid), [*log, (patched, log[-1][1] + 1)])
 
 
+def _moved(seed: int) -> Cases:
+    """A run that was moved to another store somewhere on its way, and adopted there."""
+    chance = random.Random(f"freeze moved {seed}")
+    history = play(History(), Tape([chance.randrange(2**16) for _ in range(chance.randrange(10, 60))]))
+    log = list(history.log[: chance.randrange(1, len(history.log) + 1)])
+    machine = CodeMachine.fresh(history.state.uid)
+    for event, at in log:
+        machine.evolve(event, at=at)
+    if machine.state.over:
+        return iter(())
+    at = log[-1][1]
+    moved = e.RunMoved(digest=f"{seed:064x}", to="there"[: 5 * (seed % 2)], reason="why", by="ann")
+    moves = [(moved, at + 1), (e.RunAdopted(digest=moved.digest, by="bob"), at + 2)]
+    return _around(CodeMachine.fresh(history.state.uid), [*log, *moves])
+
+
 def _graph(seed: int) -> Cases:
     """A run to its end; every third is cancelled on the way, and some end where no edge matches."""
     graph = load_graph(timed(well_nested(seed), seed)).graph if seed % 5 else UNMATCHED
@@ -238,6 +254,7 @@ def found_cases(missing: set[str]) -> dict[str, list[Case]]:
         (_code, 600),
         (_fork, 200),
         (_patched, 60),
+        (_moved, 100),
         (_graph, 60),
         (_goal, 300),
         (_patched_goal, 60),

@@ -18,7 +18,7 @@ from weft.core.goal.state import GoalState
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.tokens import GraphState
 from weft.core.run.env import Env, MissingInputs
-from weft.core.run.state import OVER, Status
+from weft.core.run.state import OVER, Departure, Status
 from weft.core.run.statuses import ALLOWED, LIVE, TRANSITIONS
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
@@ -36,6 +36,8 @@ COMMANDS: dict[type, Any] = {
     c.RetryRun: c.RetryRun(),
     c.PatchRun: c.PatchRun(patch=Raw(b"{}")),
     c.SetResult: c.SetResult(place="nowhere", output=Raw(b"1")),
+    c.MoveRun: c.MoveRun(digest="d-1", to="there"),
+    c.AdoptRun: c.AdoptRun(digest="d-1"),
 }
 
 
@@ -56,6 +58,8 @@ def in_status(style: str, status: str) -> Any:
         machine.evolve(e.GoalPlanned(plan=Raw(b'{"goals":[],"steps":{},"facts":{}}')), at=1)
     machine.state.status = status
     machine.state.ended = status in OVER or status == "rolling_back"
+    if status == "moved":
+        machine.state.moved = Departure(digest="d-1", status="running")
     if status == "failed":
         machine.state.failure = Failure(type="boom", message="boom")
     return machine
@@ -78,7 +82,7 @@ def test_a_command_acts_is_ignored_or_refused_as_the_table_says(style: str, kind
     if kind is c.SetResult and status in rule.acts:
         with pytest.raises(NotFound if style != "schedule" else (NotFound, Refused)):  # nothing is open there
             machine.decide(COMMANDS[kind], ENV)
-    elif patched or (style == "schedule" and kind in (c.DeliverMessage, c.RetryRun)):
+    elif patched or (style == "schedule" and kind in (c.DeliverMessage, c.RetryRun, c.MoveRun, c.AdoptRun)):
         with pytest.raises((Refused, MissingInputs)):  # whatever its status
             machine.decide(COMMANDS[kind], ENV)
     elif status in rule.acts:

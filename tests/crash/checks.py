@@ -115,6 +115,25 @@ def check_patches(folder: Path) -> None:
     assert {line[1] for line in lines if line[0] == "acked"} == set(logs)
 
 
+def check_move(folder: Path) -> None:
+    """Raise AssertionError unless the run left one store as a whole, and ended right in the other, once."""
+    left, logs = _logs(_asking(folder)), _logs(_asking_file(folder / "there.db"))
+    assert sorted(left) == sorted(logs) == ["main", "main.inner"]
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    for run, events in left.items():
+        assert events[-1]["kind"] == "run_moved"
+        kinds = [event["kind"] for event in logs[run]]
+        assert logs[run][: len(events)] == events, "the past is the same"
+        assert kinds.index("run_adopted") == len(events)
+        assert kinds.count("run_moved") == kinds.count("run_adopted") == 1
+    messages = [event for event in logs["main.inner"] if event["kind"] == "message_received"]
+    assert len(messages) == 1, "what was acknowledged is in the log once"
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert ["result", "True"] in lines
+    assert ["result", "False"] not in lines
+
+
 def _own(events: list[dict[str, object]]) -> list[dict[str, object]]:
     """The events that a run recorded itself. Names of places that it shares with its original are kept."""
     ended = next((n for n, event in enumerate(events) if event["kind"] == "run_forked"), -1)
@@ -127,7 +146,11 @@ def _asking(folder: Path) -> Ask:
     url = url_of(folder)
     if not url.startswith("sqlite:"):
         return lambda text: servers.run(_fetch(url, text))
-    database = sqlite3.connect(folder / "crash.db")
+    return _asking_file(folder / "crash.db")
+
+
+def _asking_file(file: Path) -> Ask:
+    database = sqlite3.connect(file)
     assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     return lambda text: database.execute(text).fetchall()
 

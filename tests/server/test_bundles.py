@@ -29,6 +29,28 @@ def test_a_server_gives_and_takes_bundles() -> None:
         assert server.post(f"{API}/runs/o-1/cancel", {}).code == "run.imported"
 
 
+@covers("moveRun")
+def test_a_run_goes_from_one_server_to_another(tmp_path: Path) -> None:
+    with serving(shop()) as home, serving(shop()) as there:
+        home.until(home.start("ship", "a-1", order_id="o"), "ask_opened")
+
+        async def scenario() -> None:
+            async with weft.Client(home.url) as client:
+                await client.move("a-1", tmp_path / "a.zip", to="the other server", reason="nearer")
+            async with weft.Client(there.url) as client:
+                done = await client.import_(tmp_path / "a.zip", adopt=True)
+                assert [(one.id, one.status, one.created) for one in done.runs] == [("a-1", "running", True)]
+
+        go(scenario())
+        refused = home.post(f"{API}/runs/a-1/messages", {"name": "x"})
+        assert (refused.status, refused.code, "the other server" in refused.json["detail"]) == (409, "run.moved", True)
+        assert home.get(f"{API}/runs/a-1").json["status"] == "moved"
+        again = home.post(f"{API}/bundles/a-1", {})
+        assert (again.status, again.raw == (tmp_path / "a.zip").read_bytes()) == (200, True)
+        taken = home.ask("POST", f"{API}/bundles?adopt=true", raw=again.raw, content_type=ZIP)
+        assert taken.code == "run.moved"
+
+
 def test_a_client_of_a_server_writes_and_reads_files(tmp_path: Path) -> None:
     (tmp_path / "o.zip").write_bytes(go(recorded(bundled_shop())))
     with serving(shop()) as server:

@@ -120,8 +120,20 @@ def test_a_head_that_never_ends_is_cut_off(server: Server, begin: bytes) -> None
         with contextlib.suppress(ConnectionError):
             for _ in range(HEAD_BYTES_MAX * 4 // len(more)):
                 client.sendall(more)
-            assert client.recv(1_000).startswith(b"HTTP/1.1 400")
+            said = client.recv(1_000)
+            assert said.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))
+            assert b"application/problem+json" in said
     assert server.get("/healthz").status == 200
+
+
+def test_a_request_that_the_library_refuses_has_a_problem_like_every_error(server: Server) -> None:
+    long = server.get(f"{API}/bundles/x?{'&'.join('redact=/' + 'x' * 990 for _ in range(90))}")
+    assert (long.status, long.code) in ((400, "request.malformed"), (431, "limit.exceeded"))
+    with socket.create_connection(("127.0.0.1", server.port), timeout=120) as client:
+        client.sendall(b"nonsense\r\n\r\n")
+        said = client.recv(1_000)
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b'"code":"request.malformed"' in said
 
 
 def test_a_body_that_comes_with_its_head_is_not_taken_for_head(server: Server) -> None:

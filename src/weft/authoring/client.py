@@ -187,9 +187,22 @@ class Client:
         data = await self._bundles().export(id, tree=tree, streams=streams, redact=redact)
         await asyncio.to_thread(Path(path).write_bytes, data)
 
-    async def import_(self, path: str | Path) -> Imported:
-        """Read runs from a file that ``export`` wrote. They can be read and forked; nothing goes on with them."""
-        return await self._bundles().import_(await asyncio.to_thread(Path(path).read_bytes))
+    async def move(self, id: str, path: str | Path, *, to: str = "", reason: str = "") -> None:
+        """Move a run and all runs below it to another store: they end here, and ``import_`` adopts the file there.
+
+        ``to`` says where it goes, for those who look for it here. If the file was lost, the same call writes it again.
+
+        Raises Refused while work is in flight. Then pause the run, and move it when that work has ended.
+        """
+        data = await self._bundles().move(id, to=to, reason=reason)
+        await asyncio.to_thread(Path(path).write_bytes, data)
+
+    async def import_(self, path: str | Path, *, adopt: bool = False) -> Imported:
+        """Read runs from a file that ``export`` wrote. They can be read and forked; nothing goes on with them.
+
+        With ``adopt``, go on with runs that ``move`` wrote to the file, under the same ids.
+        """
+        return await self._bundles().import_(await asyncio.to_thread(Path(path).read_bytes), adopt=adopt)
 
     def _bundles(self) -> BundleService | RemoteBundles:
         if self._remote is None:

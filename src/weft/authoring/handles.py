@@ -22,7 +22,7 @@ from weft.errors import Failure, RunCancelled, RunFailed, RunFinished, TimedOut,
 from weft.observe.event_parts import follow_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
-from weft.ports.store import IMPORTED
+from weft.ports.store import IMPORTED, MOVED
 from weft.runtime.by_hand import GivenResult, set_result
 from weft.runtime.deletion import DeletedTree, DeletionService, LegalHold
 from weft.runtime.fork_order import ForkOptions, ForkOrder
@@ -95,6 +95,13 @@ class Handle(Generic[R]):
                 code="run.imported",
                 run_id=self.id,
             )
+        if ending.status == MOVED:
+            raise RunFinished(
+                f"{self.id} was moved{ending.reason}, so it has no result here.",
+                hint="Ask for the result where it is.",
+                code="run.moved",
+                run_id=self.id,
+            )
         raise RunCancelled(
             f"{self.id} was cancelled{f': {ending.reason}' if ending.reason else ''}.",
             run_id=self.id,
@@ -104,7 +111,8 @@ class Handle(Generic[R]):
     async def status(self) -> Status:
         """Return the status of the run.
 
-        This is pending, running, paused, cancelling, rolling_back, held, completed, failed, cancelled or imported.
+        This is pending, running, paused, cancelling, rolling_back, held, completed, failed, cancelled, moved or
+        imported.
         """
         return (await self._service.row(RunId(self.id))).status
 

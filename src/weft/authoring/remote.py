@@ -46,7 +46,7 @@ from weft.errors import (
 )
 from weft.observe.diff import Diff
 from weft.observe.explanation import Explanation
-from weft.ports.store import RunQuery
+from weft.ports.store import OVER_STATUSES, RunQuery
 from weft.runtime.clock import TimeIds
 from weft.runtime.deletion import DeletedTree, LegalHold
 from weft.runtime.fork_order import ForkOptions, ForkOrder, check_order
@@ -226,6 +226,11 @@ class Remote:
         """Return a file."""
         return await self._answer("GET", path, params=list(query))
 
+    async def post_for_bytes(self, path: str, body: Any) -> bytes:
+        """Send a POST request whose answer is a file. Repeating the request changes nothing more."""
+        headers = {"content-type": "application/json", "idempotency-key": self.ids.new()}
+        return await self._answer("POST", path, data=msgspec.json.encode(body), headers=headers)
+
     async def post_bytes(self, path: str, data: bytes, media: str, of: type[T]) -> T:
         """Send a file. Repeating the request changes nothing more."""
         headers = {"content-type": media, "idempotency-key": self.ids.new()}
@@ -290,7 +295,7 @@ class RemoteHandle(Handle[R]):
         while True:
             left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, max(0.0, deadline - time.monotonic()))
             found = await self._ending(left)
-            if found.status in ("completed", "failed", "cancelled"):
+            if found.status in OVER_STATUSES:
                 return self.read(Ending(found.status, bytes(found.output), found.failure, found.reason or ""))
             if deadline is not None and time.monotonic() >= deadline:
                 raise TimedOut(f"{self.id} did not end in time; it is still running.", code="wait.timed_out")

@@ -25,5 +25,10 @@ class RemoteBundles:
         ]
         return await self._remote.get_bytes(f"bundles/{quote(run_id, safe='')}", asked)
 
-    async def import_(self, data: bytes) -> Imported:
-        return await self._remote.post_bytes("bundles", data, "application/zip", Imported)
+    async def move(self, run_id: str, *, to: str = "", reason: str = "", by: str = "") -> bytes:
+        said = {"to": to, "reason": reason, "by": by}
+        return await self._remote.post_for_bytes(f"bundles/{quote(run_id, safe='')}", said)
+
+    async def import_(self, data: bytes, *, adopt: bool = False) -> Imported:
+        path = "bundles?adopt=true" if adopt else "bundles"
+        return await self._remote.post_bytes(path, data, "application/zip", Imported)

@@ -19,6 +19,11 @@ def export(
         list[str] | None,
         typer.Option(metavar="POINTER", help="Leave out what this names in any event: /input/card; may be repeated."),
     ] = None,
+    move: Annotated[
+        bool, typer.Option("--move", help="Move it with all runs below it: it ends here, and goes on where adopted.")
+    ] = False,
+    to: Annotated[str, typer.Option(metavar="TEXT", help="With --move: where it goes, for those who look here.")] = "",
+    reason: Annotated[str, typer.Option(metavar="TEXT", help="With --move: why.")] = "",
     url: Url = None,
     app: AppFile = None,
     json: Annotated[bool, typer.Option("--json", help="One run without children as JSON, for replay.")] = False,
@@ -26,24 +31,29 @@ def export(
     """Write a run to a file: its log, definitions and large values, without secrets."""
     import asyncio
 
-    from weft.cli.bundles import ExportOptions, export_run
+    from weft.cli.bundles import ExportOptions, export_run, move_run
 
-    asyncio.run(export_run(run, ExportOptions(tree, streams, out, redact or [], json), url=url, app=app))
+    options = ExportOptions(tree, streams, out, redact or [], json)
+    if move:
+        asyncio.run(move_run(run, options, to=to, reason=reason, url=url, app=app))
+    else:
+        asyncio.run(export_run(run, options, url=url, app=app))
 
 
 def import_(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A bundle that weft export wrote.")],
     *,
+    adopt: Annotated[bool, typer.Option("--adopt", help="Go on with runs that were exported with --move.")] = False,
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
 ) -> None:
-    """Read runs from a bundle. They can be looked at and forked; nothing goes on with them."""
+    """Read runs from a bundle. They can be looked at and forked; nothing goes on with them, unless adopted."""
     import asyncio
 
     from weft.cli.bundles import import_bundle
 
-    asyncio.run(import_bundle(file, url=url, app=app, json=json))
+    asyncio.run(import_bundle(file, adopt=adopt, url=url, app=app, json=json))
 
 
 def replay(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.output import print_json
 from weft.cli.store_access import open_run, open_service
@@ -47,18 +48,42 @@ async def export_run(run: str, options: ExportOptions, *, url: str | None, app: 
     say(f"{row.id} is in {out} ({len(data):,} bytes)")
 
 
-def _write(path: Path, data: bytes) -> None:
+async def move_run(run: str, options: ExportOptions, *, to: str, reason: str, url: str | None, app: str | None) -> None:
+    """Move a run out of the store, and write its bundle. Raises UsageError, NotFound, Refused."""
+    if options.tree or options.streams or options.json or options.redact:
+        raise UsageError(
+            "--move takes the whole tree with everything.", hint="Leave out all but -o, --to and --reason."
+        )
+    async with open_run(run, url, app) as (service, row):
+        path = Path(options.out or _file_name(row.id))
+        part = path.with_name(f"{path.name}.part")
+        _write(part, b"")  # before the run ends, because then it is too late to find out
+        try:
+            data = await BundleService(service).move(row.id, to=to, reason=reason, by=login())
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+    again = f"The run was moved. To write its bundle again: weft export {row.id} --move -o FILE"
+    _write(part, data, hint=again)
+    try:
+        part.replace(path)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}.", hint=again) from None
+    say(f"{row.id} was moved: it goes on where {path} is adopted (weft import {path} --adopt)")
+
+
+def _write(path: Path, data: bytes, *, hint: str = "") -> None:
     try:
         path.write_bytes(data)
     except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror}.") from None
+        raise UsageError(f"{path} cannot be written: {error.strerror}.", hint=hint) from None
 
 
-async def import_bundle(file: str, *, url: str | None, app: str | None, json: bool) -> None:
+async def import_bundle(file: str, *, adopt: bool, url: str | None, app: str | None, json: bool) -> None:
     """Import the runs of a bundle and print their ids. Raises Corrupt, IdTaken, NotFound."""
     data = read_bundle_file(file)
     async with open_service(url, app, create=True) as service:
-        done = await BundleService(service).import_(data)
+        done = await BundleService(service).import_(data, adopt=adopt, by=login())
     if json:
         print_json(done)
         return
@@ -66,6 +91,9 @@ async def import_bundle(file: str, *, url: str | None, app: str | None, json: bo
         print(run.id, flush=True)
     new = sum(run.created for run in done.runs)
     left_out = f"; {pluralize(done.redacted, 'value')} had been left out" if done.redacted else ""
+    if adopt:
+        say(f"{pluralize(new, 'run')} adopted, {len(done.runs) - new} here already. weft show {done.runs[0].id}")
+        return
     say(f"{pluralize(new, 'run')} imported, {len(done.runs) - new} here already{left_out}. weft list --imported")
 
 

@@ -32,6 +32,7 @@ STYLES = {
     "cancelling": "yellow",
     "rolling_back": "yellow",
     "imported": "dim",
+    "moved": "dim",
 }
 
 

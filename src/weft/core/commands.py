@@ -383,6 +383,25 @@ class DropEntries(msgspec.Struct, frozen=True):
     first: EntryId
 
 
+# --- moves ---------------------------------------------------------------------------------------------------------
+
+
+class MoveRun(msgspec.Struct, frozen=True, kw_only=True):
+    """End the run here, because another store goes on with it."""
+
+    digest: str
+    to: str = ""
+    reason: str = ""
+    by: str = ""
+
+
+class AdoptRun(msgspec.Struct, frozen=True, kw_only=True):
+    """Go on with a run that was moved here."""
+
+    digest: str
+    by: str = ""
+
+
 # --- schedules ---------------------------------------------------------------------------------------------------
 
 
@@ -475,6 +494,8 @@ Asked = (
     | HoldRun
     | EditRun
     | DropEntries
+    | MoveRun
+    | AdoptRun
 )
 AnyCommand = Mailed | Asked
 

@@ -210,6 +210,24 @@ class RunRetried(LogEvent, frozen=True, kw_only=True, tag="run_retried"):
     by: str = ""
 
 
+class RunMoved(LogEvent, frozen=True, kw_only=True, tag="run_moved"):
+    """The run was moved to another store, and nothing goes on with it here. What is open stays open, for that store."""
+
+    digest: str
+    """The digest of the bundle that it was moved with."""
+    to: str = ""
+    """Where it went, if somebody said so."""
+    reason: str = ""
+    by: str = ""
+
+
+class RunAdopted(LogEvent, frozen=True, kw_only=True, tag="run_adopted"):
+    """The run was moved here, and goes on with the status and everything open that it had before."""
+
+    digest: str
+    by: str = ""
+
+
 class AttributesSet(LogEvent, frozen=True, kw_only=True, tag="attributes_set"):
     at: Path
     attributes: dict[str, Any]
@@ -440,6 +458,8 @@ AnyEvent = (
     | RunHeld
     | RunRetried
     | RunPatched
+    | RunMoved
+    | RunAdopted
     | AttributesSet
     | TaskScheduled
     | TaskSucceeded

@@ -203,6 +203,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     failure: Failure | None = None
     cancel_reason: str = ""
     cancelled_at: datetime | None = None
+    moved_to: str = ""
+    """Where a run that was moved went, if somebody said so."""
     hold: Hold | None = None
     waits: list[PendingWait] = []
     progress: list[Progress] = []

@@ -99,5 +99,6 @@ def _state_fields(state: State) -> dict[str, Any]:
         "steps_done": state.steps_done,
         "failure": brief(state.failure) if state.failure is not None else None,
         "cancel_reason": state.cancelled or "",
+        "moved_to": state.moved.to if state.moved is not None else "",
         "cancelled_at": time_of(state.cancelled_at) if state.cancelled_at else None,
     }

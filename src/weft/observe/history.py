@@ -24,7 +24,7 @@ from weft.runtime.service import RunService
 
 __all__ = ["OVER", "History", "Operation"]
 
-OVER = ("completed", "failed", "cancelled")
+OVER = ("completed", "failed", "cancelled", "moved")
 
 
 EVENTS_PER_TURN = 500
@@ -59,6 +59,7 @@ class History:
         self.not_undone: list[str] = []
         self.dropped: set[int] = set()
         """The numbers of operations that a retry, an edit or a result set by hand removed. They are performed anew."""
+        self._before_move = "running"
         self._names = ["~", "&"]
         self._newest: dict[str, int] = {}
         self._messages: dict[str, bytes] = {}
@@ -205,6 +206,10 @@ class History:
                 self.status, self.held = "running", ""
             case e.RunHeld(message=message):
                 self.status, self.held = "held", message
+            case e.RunMoved():
+                self._before_move, self.status, self.ended = self.status, "moved", at
+            case e.RunAdopted():
+                self.status, self.ended = self._before_move, None
             case e.RunRetried(dropped=dropped, steps=steps):
                 self._reopen()
                 self._drop([*dropped, *self._style.reopen(steps)])

@@ -164,6 +164,9 @@ def _summary(diagnosis: Diagnosis) -> str:
             return f"{failure.type}: {failure.message}" if failure is not None else "it failed"
         case "cancelled":
             return f"it was cancelled{f' ({diagnosis.cancel_reason})' if diagnosis.cancel_reason else ''}"
+        case "moved":
+            where = f" to {diagnosis.moved_to}" if diagnosis.moved_to else ""
+            return f"it was moved{where}; another store goes on with it"
         case "held" if hold is not None:
             return f"it stopped for you at {hold.place or 'its code'} ({hold.code})"
         case "paused":

@@ -32,7 +32,9 @@ START_MAIL = "start"
 OPEN_STATUSES = (PENDING, "running", "paused", "cancelling", "rolling_back", "held")
 IMPORTED = "imported"
 """The status of a run that was imported: it can be read, and nothing ever goes on with it."""
-OVER_STATUSES = ("completed", "failed", "cancelled", IMPORTED)
+MOVED = "moved"
+"""The status of a run that was moved to another store, which goes on with it."""
+OVER_STATUSES = ("completed", "failed", "cancelled", MOVED, IMPORTED)
 REOPENED_STATUSES = ("failed", "held", "cancelled")
 EVENTS_PER_APPEND_MAX = 2_000
 BYTES_PER_APPEND_MAX = 4 * 1024 * 1024
@@ -276,7 +278,20 @@ class NewRuns(Protocol):
         ...
 
 
-class RunLog(NewRuns, Protocol):
+class Transfers(Protocol):
+    """Hands whole trees of runs to another store, and takes them up from one."""
+
+    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+        """Write all appends in one transaction, or none of them: unless all are ``ACCEPTED``, nothing was written.
+
+        Each is for another run that exists, whoever owns it. It must be at the epoch and event number of the append,
+        and have no mail left. An append with ``reopen`` leaves a run without an owner with its ``status``, whatever
+        status it had. The limits of an append do not apply to its events. Any exception means *unknown*.
+        """
+        ...
+
+
+class RunLog(NewRuns, Transfers, Protocol):
     """The logs of runs, with one writer each, and the mail between runs."""
 
     commits_in_place: bool
@@ -348,6 +363,10 @@ class Directory(Protocol):
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         """Return the row of an idempotency key, if it was used."""
+        ...
+
+    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
+        """Return all idempotency keys of commands to a run, in order."""
         ...
 
     async def claimable(

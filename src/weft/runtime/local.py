@@ -92,6 +92,13 @@ class LocalRuns:
             task.add_done_callback(lambda _: self._claiming.pop(row.uid, None))
         await asyncio.shield(task)
 
+    def forget(self, uids: Sequence[RunUid]) -> None:
+        """Drop the memory of runs that were written without their owner. Those that are still ours are loaded again."""
+        for uid in uids:
+            actor = self._runs.actors.get(uid)
+            if actor is not None:
+                self._claims.forget(actor)
+
     async def claim_new(self, uids: Sequence[RunUid]) -> None:
         """Begin delayed runs before their time, unless another host has claimed them or there is no room."""
         await self._claims.claim_new(uids)

@@ -16,7 +16,7 @@ from weft.core.ids import Millis, RunId, RunUid, tenant_prefix
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.retention import AuditEntry, DoomOutcome, DoomResult, DoomRule, EndedQuery, EndedRun, StoreSize
-from weft.ports.store import OVER_STATUSES, RunQuery, RunRow, Store
+from weft.ports.store import MOVED, OVER_STATUSES, RunQuery, RunRow, Store
 from weft.runtime.retention_policy import STATUSES, RetentionPolicy
 from weft.runtime.run.append_extras import DEAD_LETTERS, FORKED_FROM
 
@@ -27,6 +27,8 @@ BLOBS_PER_WRITE = 100
 BLOB_UNTOUCHED_MS = 24 * 3600 * 1000
 """A blob that nothing refers to is deleted when it was not stored again for this long."""
 DAY_MS = 24 * 3600 * 1000
+KEPT_AS = {MOVED: "completed"}
+"""The status whose age counts for roots with another status."""
 
 Pause = Callable[[], Awaitable[object]]
 """Called before every write. It may wait, to leave the store to others."""
@@ -102,7 +104,7 @@ class Collector:
         """Doom what is old enough of a page, several trees in one write."""
         old: dict[int, list[EndedRun]] = {}
         for status, run in page:
-            age = order.policy.age(status, run.workflow, run.id)
+            age = order.policy.age(KEPT_AS.get(status, status), run.workflow, run.id)
             if age is None or run.ended_at > self._clock.now_ms() - age:
                 continue
             if await self._is_among_last(order.policy, run):
@@ -143,8 +145,9 @@ class Collector:
             async for found in self._searched(order.where):
                 yield found
             return
-        for status in STATUSES:
-            age = order.policy.shortest(status)
+        for status in (*STATUSES, *KEPT_AS):
+            kept_as = KEPT_AS.get(status, status)
+            age = order.policy.shortest(kept_as)
             if age is None:
                 continue
             after: str | None = None
@@ -152,7 +155,7 @@ class Collector:
                 query = EndedQuery(
                     status=status,
                     ended_before=Millis(self._clock.now_ms() - age),
-                    without=order.policy.kept_workflows(status),
+                    without=order.policy.kept_workflows(kept_as),
                     limit=PAGE,
                     after=after,
                 )

@@ -7,7 +7,7 @@ another host owns the run, the command is sent as mail. Either way the command i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -35,6 +35,7 @@ from weft.ports.boundary import boundary
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import (
     IMPORTED,
+    MOVED,
     OVER_STATUSES,
     PENDING,
     Append,
@@ -52,7 +53,7 @@ from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.commit_feed import CommitFeed
-from weft.runtime.finished_error import finished_error, imported_error
+from weft.runtime.finished_error import finished_error, imported_error, moved_to
 from weft.runtime.orders import StartOrder, pin_version, start_of
 from weft.runtime.programs import AnyProgram, input_differences, is_published, needs_definition, store_definition
 from weft.runtime.reader import RunReader, goals_in
@@ -268,6 +269,8 @@ class RunService:
 
     async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartResult:
         hint = "Choose another id, or omit it for a new run."
+        if row.status == MOVED:
+            raise IdTaken(f"{row.id} is the id of a run that was moved{moved_to(row)}.", hint=hint, run_id=row.id)
         if row.status == IMPORTED:
             raise IdTaken(f"{row.id} is the id of an imported run.", hint=hint, run_id=row.id)
         if existing == "refuse":
@@ -463,6 +466,16 @@ class RunService:
         self.wake()
         return outcome
 
+    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+        """Write appends to several runs, all or none, whoever owns them. The outcome is unknown after Unavailable."""
+        boundary("write_together.before")
+        outcomes = await self.store.log.write_together(batch)
+        boundary("write_together.after")
+        if self.local is not None:
+            self.local.forget([append.uid for append in batch])
+        self.wake()
+        return outcomes
+
     # --- reads ----------------------------------------------------------------------------------------------------
 
     async def row(self, run_id: RunId) -> RunRow:
@@ -525,6 +538,8 @@ class RunService:
                 return Ending("failed", b"null", failure)
             case e.RunCancelledEvent(reason=reason):
                 return Ending("cancelled", b"null", None, reason)
+            case e.RunMoved():
+                return Ending(MOVED, b"null", None, moved_to(last))
         if last.status == IMPORTED:
             return Ending(IMPORTED, b"null", None)  # it had not ended when it was exported
         return await self.ending(run_id, timeout=timeout)

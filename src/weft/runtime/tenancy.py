@@ -95,6 +95,9 @@ class TenantService(RunService):
     async def write_run(self, run: Append) -> Outcome:
         return await self._service.write_run(run)
 
+    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+        return await self._service.write_together(batch)
+
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         await self.row(run_id)
         return await self._service.ending(self.with_prefix(run_id), timeout=timeout)
@@ -126,7 +129,7 @@ class _TenantStore:
         self.blobs: Blobs = store.blobs
         self.definitions: Definitions = store.definitions
         self.retention: Retention = TenantRetention(store.retention, self.directory, prefix)  # type: ignore[assignment]
-        self.holds: Holds = TenantHolds(store.holds, self.directory, prefix)  # type: ignore[assignment]
+        self.holds: Holds = TenantHolds(store.holds, self.directory, prefix)
         self.tags: Tags = _TenantTags(store.tags, tenant)
         self.streams: Streams = _TenantStreams(store.streams, self.directory)
 
@@ -146,6 +149,9 @@ class _TenantDirectory:
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         return await self._directory.key(uid, key) if await self.row(uid) is not None else None
+
+    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
+        return await self._directory.keys(uid) if await self.row(uid) is not None else ()
 
     async def search(self, query: RunQuery) -> Page:
         wanted = msgspec.structs.replace(query, id_prefix=full_id(self._prefix, query.id_prefix or ""))

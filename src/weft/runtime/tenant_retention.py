@@ -48,6 +48,9 @@ class TenantHolds:
     async def end(self, uid: RunUid, entry: AuditEntry) -> bool:
         return await self._is_visible(uid) and await self._holds.end(uid, with_tenant(entry, self._prefix))
 
+    async def record(self, entry: AuditEntry) -> None:
+        await self._holds.record(with_tenant(entry, self._prefix))
+
     async def find(self, uids: Sequence[RunUid]) -> Mapping[RunUid, AuditEntry]:
         return await self._holds.find([uid for uid in uids if await self._is_visible(uid)])
 

@@ -10,9 +10,13 @@ import asyncio
 import contextlib
 import functools
 import sys
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from weft.server.problems import problem
 
 if sys.platform != "win32":
     import resource
@@ -67,7 +71,9 @@ class BufferedHttp(HttpToolsProtocol):
             if self._in_head:
                 self._head_bytes += len(data)
                 if self._head_bytes > HEAD_BYTES_MAX:
-                    self.send_400_response("The head of the request is too long.")
+                    self._refuse(
+                        431, "limit.exceeded", f"The head of the request is longer than {HEAD_BYTES_MAX:,} bytes."
+                    )
                 elif self._deadline is None:
                     self._expect_head()
             return
@@ -105,10 +111,21 @@ class BufferedHttp(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self._begun and (self._in_head or (self.is_busy and not self.cycle.response_started)):
-            self.transport.write(
-                b"HTTP/1.1 408 Request Timeout\r\ncontent-type: text/plain; charset=utf-8\r\n"
-                b"content-length: %d\r\nconnection: close\r\n\r\n%b" % (len(message), message.encode())
-            )
+            self._refuse(408, "request.too_slow", message)
+        else:
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse a request that is not HTTP. uvicorn calls this, and would answer with plain text."""
+        self._refuse(400, "request.malformed", msg)
+
+    def _refuse(self, status: int, code: str, message: str) -> None:
+        """Answer before the API sees the request, with an error like those of the API, and close the connection."""
+        body = msgspec.json.encode(problem(status, code, message))
+        self.transport.write(
+            b"HTTP/1.1 %d %b\r\ncontent-type: application/problem+json\r\ncontent-length: %d\r\n"
+            b"connection: close\r\n\r\n%b" % (status, HTTPStatus(status).phrase.encode(), len(body), body)
+        )
         self.transport.close()
 
     @property

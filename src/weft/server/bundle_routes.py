@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from weft.errors import Corrupt, IdTaken, LimitExceeded, NotFound, UsageError
+from weft.errors import Corrupt, IdTaken, LimitExceeded, NotFound, Refused, RunFinished, UsageError
 from weft.runtime.bundles.importer import Imported
 from weft.server.endpoints import bundles
 from weft.server.identity import AccessScope
@@ -24,15 +24,28 @@ BUNDLES = (
         media=bundles.ZIP,
     ),
     ApiRoute(
+        name="moveRun",
+        method="POST",
+        path=f"{API}/bundles/{{id}}",
+        summary="Move a run and all runs below it: they end here, and the bundle lets another store go on with them",
+        endpoint=bundles.move,
+        scope=AccessScope.OPERATE,
+        body=bundles.Move,
+        errors=(NotFound, RunFinished, Refused, LimitExceeded),
+        kind="file",
+        media=bundles.ZIP,
+    ),
+    ApiRoute(
         name="importBundle",
         method="POST",
         path=f"{API}/bundles",
-        summary="Import the runs of a bundle; they can be read and forked, and nothing goes on with them",
+        summary="Import the runs of a bundle, to read and fork them; with adopt, go on with runs that were moved",
         endpoint=bundles.import_,
         scope=AccessScope.OPERATE,
+        query=bundles.AdoptQuery,
         body=msgspec.Raw,
         takes=bundles.ZIP,
         answer=Imported,
-        errors=(Corrupt, IdTaken, LimitExceeded),
+        errors=(Corrupt, IdTaken, LimitExceeded, Refused, UsageError),
     ),
 )

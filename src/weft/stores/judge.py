@@ -87,6 +87,15 @@ def judge_append(run: RunFacts | None, append: Append, host: HostId, keys: KeyFa
     return Outcome.ACCEPTED
 
 
+def judge_together(run: RunFacts | None, append: Append) -> Outcome:
+    """Judge an append of ``write_together``, for which it does not matter who owns the run."""
+    if run is None or run.epoch != append.epoch:
+        return Outcome.STALE_EPOCH
+    if run.seq != append.seq or (append.reopen is None and run.status in OVER_STATUSES):
+        return Outcome.STALE_SEQ
+    return Outcome.ACCEPTED if run.mail == append.mail_taken else Outcome.MAIL_WAITING
+
+
 def judge_release(run: RunFacts | None, release: Release) -> Outcome:
     """Judge a release. ``run`` is None if there is no such run."""
     if run is None or run.epoch != release.epoch or run.owner is None:

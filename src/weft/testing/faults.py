@@ -37,7 +37,7 @@ from weft.stores.memory import MemoryStore
 from weft.testing.loop import PROCESS, SimLoop
 
 WRITES = frozenset({
-    "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.write_run",
+    "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.write_run", "log.write_together",
     "log.mark_fault", "inboxes.send_to",
     "blobs.put", "hosts.beat", "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit",
     "definitions.put", "definitions.promote", "tags.write", "streams.write", "memos.put",

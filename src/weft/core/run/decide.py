@@ -9,7 +9,19 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.run import accepted_work, by_hand, lifecycle, messages, patches, questions, tasks, timers, undo, withheld
+from weft.core.run import (
+    accepted_work,
+    by_hand,
+    lifecycle,
+    messages,
+    moves,
+    patches,
+    questions,
+    tasks,
+    timers,
+    undo,
+    withheld,
+)
 from weft.core.run.env import Env
 from weft.core.run.statuses import permits
 from weft.core.run.style import AnyRun
@@ -102,6 +114,8 @@ DECIDE: dict[type, Decide] = {
     c.RetryRun: _retry,
     c.SetResult: by_hand.decide_set,
     c.PatchRun: patches.decide_patch,
+    c.MoveRun: moves.decide_move,
+    c.AdoptRun: moves.decide_adopt,
 }
 DECIDE_ANSWERS: dict[type, Decide] = {
     c.ReportWorkAccepted: lambda run, report, env: accepted_work.decide_accepted(run.state, report, env.now),

@@ -154,4 +154,6 @@ EFFECTS: dict[type, Callable[[AnyRun, Any], Sequence[AnyEffect]]] = {
     e.RunCompleted: _run_over,
     e.RunFailedEvent: _run_over,
     e.RunCancelledEvent: _run_over,
+    e.RunMoved: _run_over,
+    e.RunAdopted: _all_open,
 }

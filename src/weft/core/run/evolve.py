@@ -9,7 +9,18 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from weft.core import events as e
-from weft.core.run import accepted_work, by_hand, fork, lifecycle, messages, questions, tasks, undo, withheld
+from weft.core.run import (
+    accepted_work,
+    by_hand,
+    fork,
+    lifecycle,
+    messages,
+    moves,
+    questions,
+    tasks,
+    undo,
+    withheld,
+)
 from weft.core.run.state import Child, Held, Wait
 from weft.core.run.style import AnyRun, Ended, Evolve, EvolveRows
 
@@ -239,6 +250,8 @@ EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
     e.RunResumed: _resumed,
     e.RunHeld: _held,
     e.RunRetried: _retried,
+    e.RunMoved: lambda run, event: moves.evolve_moved(run.state, event),
+    e.RunAdopted: lambda run, _: moves.evolve_adopted(run.state),
     e.TaskScheduled: _task_scheduled,
     e.TaskSucceeded: _task_succeeded,
     e.TaskFailed: _task_failed,

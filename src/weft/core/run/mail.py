@@ -37,6 +37,14 @@ def _report_end(run: AnyRun, _: e.AnyEvent) -> Sequence[OutgoingMail]:
     return (OutgoingMail(to=parent.uid, command=lifecycle.parent_report(state, parent)),)
 
 
+def _report_moved(run: AnyRun, _: e.RunMoved) -> Sequence[OutgoingMail]:
+    """Report to the schedule that started the run, which waits for it no longer. A parent moves with its children."""
+    state = run.state
+    if not state.schedule:
+        return ()
+    return (OutgoingMail(to=state.schedule, command=c.ReportRunEnded(uid=state.uid, status=state.status)),)
+
+
 MAIL: MailRows = {
     e.ChildStarted: _start_child,
     e.EntryCancelled: _stop_child,
@@ -45,4 +53,5 @@ MAIL: MailRows = {
     e.RunCompleted: _report_end,
     e.RunFailedEvent: _report_end,
     e.RunCancelledEvent: _report_end,
+    e.RunMoved: _report_moved,
 }

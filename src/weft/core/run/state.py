@@ -26,13 +26,13 @@ from weft.core.events import (
 )
 from weft.errors import Failure
 
-FOLD = 6
+FOLD = 7
 """The version of the fold. Raise it when ``evolve`` or the shape of a state changes; older snapshots are ignored."""
 
 Status = Literal[
-    "pending", "running", "paused", "cancelling", "rolling_back", "held", "completed", "failed", "cancelled"
+    "pending", "running", "paused", "cancelling", "rolling_back", "held", "completed", "failed", "cancelled", "moved"
 ]
-OVER: frozenset[str] = frozenset({"completed", "failed", "cancelled"})
+OVER: frozenset[str] = frozenset({"completed", "failed", "cancelled", "moved"})
 
 
 class OpenTask(msgspec.Struct, omit_defaults=True):
@@ -173,6 +173,14 @@ class Held(msgspec.Struct, frozen=True):
     since: int
 
 
+class Departure(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A move to another store: the bundle, and the status that the run had."""
+
+    digest: str
+    status: Status
+    to: str = ""
+
+
 class Fork(msgspec.Struct, omit_defaults=True):
     """What a fork knows about its original, and how it treats work after their common past."""
 
@@ -253,6 +261,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     failure: Failure | None = None
     output: Raw = NULL
     held: Held | None = None
+    moved: Departure | None = None
+    """Set while the run is moved away."""
     retries: int = 0
     revisions: list[Revision] = []
     """The patches of the run. The first one is rev 1."""

@@ -35,8 +35,10 @@ ALLOWED: dict[type, StatusRule] = {
         frozenset({"paused", "held"}), frozenset({"running"}), "resumed", "there is nothing to resume"
     ),
     c.CancelRun: StatusRule(LIVE - {"rolling_back"}, frozenset({"rolling_back"}), over="there is nothing to cancel"),
-    c.HoldRun: StatusRule(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled"})),
+    c.HoldRun: StatusRule(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled", "moved"})),
     c.RetryRun: StatusRule(frozenset({"failed"}), action="retried"),
+    c.MoveRun: StatusRule(LIVE, action="moved", over="there is nothing to move; export it without --move"),
+    c.AdoptRun: StatusRule(frozenset({"moved"}), action="adopted", over="there is nothing to adopt"),
     c.SetResult: StatusRule(
         frozenset({"running", "paused", "held", "failed"}), action="changed by hand", over="there is nothing to set"
     ),
@@ -70,6 +72,8 @@ TRANSITIONS: frozenset[tuple[str, Status]] = frozenset(
         ("rolling_back", "failed"),
         ("rolling_back", "cancelled"),
         ("failed", "running"),
+        *((status, "moved") for status in LIVE),
+        *(("moved", status) for status in LIVE),  # adopted
         ("cancelled", "running"),  # a schedule that was removed and is declared again
     }
 )

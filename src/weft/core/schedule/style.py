@@ -37,10 +37,10 @@ CARRY_EVERY = 1_000
 LEFT_OUT = frozenset(
     {
         *(c.ReportTaskSucceeded, c.ReportTaskFailed, c.ReportTaskLost, c.DeliverMessage),
-        *(c.DecideAsk, c.NoteTold, c.ReportChildEnded),
+        *(c.DecideAsk, c.NoteTold, c.ReportChildEnded, c.MoveRun, c.AdoptRun),
     }
 )
-"""Commands that a schedule refuses: it has no tasks, messages, questions or children."""
+"""Commands that a schedule refuses: it has no tasks, messages, questions or children, and belongs to its store."""
 _OWN = ("uid", "seq", "at")
 """The fields of a state that a carried state does not replace."""
 
@@ -235,7 +235,7 @@ class ScheduleStyle:
     def _ended_run(self, event: e.ScheduledRunEnded) -> None:
         state = self.state
         del state.open_runs[event.uid]
-        if event.status != "cancelled":
+        if event.status not in ("cancelled", "moved"):
             state.failures = state.failures + 1 if event.status == "failed" else 0
 
     def _backfill_requested(self, event: e.BackfillRequested) -> None:

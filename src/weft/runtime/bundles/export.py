@@ -17,7 +17,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.ids import RunUid, Seq
 from weft.errors import LimitExceeded, NotFound, Refused, UsageError
-from weft.ports.store import RunQuery, RunRow, StoredEvent
+from weft.ports.store import KeyRow, RunQuery, RunRow, StoredEvent
 from weft.runtime.bundles import format as layout
 from weft.runtime.bundles.redaction import ASKED, Redactor, secrets_in
 from weft.runtime.catalogue_log import CATALOGUE
@@ -64,13 +64,19 @@ class Exporter:
         self._redactor = Redactor({}, redact)
         self._logs: dict[RunUid, list[StoredEvent]] = {}
         self._blobs: dict[str, bytes] = {}
+        self._keys: dict[RunUid, Sequence[KeyRow]] = {}
         self._bytes = 0
 
-    async def bundle(self, row: RunRow, *, tree: bool = False, streams: bool = False) -> bytes:
-        """Return a run, or the whole tree below it, as a layout. Raises NotFound, RunUnreadable, LimitExceeded."""
-        rows = await self._tree(row) if tree else [row]
+    async def bundle(self, row: RunRow, *, tree: bool = False, streams: bool = False, moved: str = "") -> bytes:
+        """Return a run, or the whole tree below it, as a layout. Raises NotFound, RunUnreadable, LimitExceeded.
+
+        ``moved`` is the digest of the runs, if they were moved. Then nothing may be left out: raises Refused.
+        """
+        rows = await self.tree(row) if tree else [row]
         for one in rows:
             await self._read_log(one)
+            if moved:
+                self._keys[one.uid] = await self._service.store.directory.keys(one.uid)
         definitions = await self._definitions(rows)
         await self._redact(list(definitions.values()))
         left_out = [name for name, text in definitions.items() if self._redactor.mentions(text)]
@@ -80,6 +86,8 @@ class Exporter:
             )
             del definitions[name]
         output = await self._streams(rows) if streams else {}
+        if moved:
+            self._check_whole(row)
         logs = {one.uid: layout.log_bytes(one.uid, self._logs[one.uid]) for one in rows}
         manifest = layout.Manifest(
             weft=layout.BUNDLE,
@@ -94,6 +102,7 @@ class Exporter:
                 for (uid, name), data in output.items()
             ],
             redacted=self._redactor.redacted,
+            moved=moved,
         )
         files = {
             layout.MANIFEST: msgspec.json.format(layout.encode(manifest), indent=1),
@@ -122,9 +131,21 @@ class Exporter:
         )
         return msgspec.json.decode(msgspec.json.encode(exported), type=dict[str, Any])
 
+    def _check_whole(self, row: RunRow) -> None:
+        """Refuse to move a run from whose log something would be left out."""
+        places = [f"{one.pointer} of event {one.seq}" for one in self._redactor.redacted]
+        if places:
+            raise Refused(
+                f"{row.id} cannot be moved: secrets are never in a bundle, and they are in its log "
+                f"({', '.join(places[:5])}).",
+                hint="Fork it there: weft export and weft import, without --move and --adopt.",
+                code="bundle.secret",
+            )
+
     # --- reading --------------------------------------------------------------------------------------------------
 
-    async def _tree(self, root: RunRow) -> list[RunRow]:
+    async def tree(self, root: RunRow) -> list[RunRow]:
+        """Return a run and all runs below it, every run after its parent."""
         rows = [root]
         for row in rows:  # the list grows during the loop
             after: str | None = None
@@ -287,6 +308,7 @@ class Exporter:
             parent=row.parent,
             created_at=row.created_at,
             attributes=self._redactor.value(row.uid, dict(row.attributes)),
+            keys=[layout.BundledKey(one.key, one.digest, one.seq) for one in self._keys.get(row.uid, ())],
         )
 
 

@@ -33,6 +33,14 @@ MENTION = re.compile(rb"cas://sha256:([0-9a-f]{64})")
 """The address of a blob anywhere, such as in the output of an HTTP step."""
 
 
+class BundledKey(msgspec.Struct, frozen=True):
+    """An idempotency key of a command to a run."""
+
+    key: str
+    digest: str
+    seq: int
+
+
 class BundledRun(msgspec.Struct, frozen=True, kw_only=True):
     """A run in a bundle."""
 
@@ -49,6 +57,8 @@ class BundledRun(msgspec.Struct, frozen=True, kw_only=True):
     parent: str | None = None
     created_at: int
     attributes: dict[str, Any] = {}
+    keys: list[BundledKey] = []
+    """Only in a bundle that moves the run."""
 
 
 class BundledDefinition(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,6 +106,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     blobs: list[BundledBlob] = []
     streams: list[BundledStream] = []
     redacted: list[Redaction] = []
+    moved: str = ""
+    """The digest of the logs, if the runs were moved with this bundle, so that another store may go on with them."""
 
 
 class BundleLine(msgspec.Struct, frozen=True):

@@ -7,14 +7,15 @@ that can be repeated, so an import that was interrupted is completed by the next
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Container, Mapping, Sequence
 
 import msgspec
 
 from weft.core.ids import Epoch, Millis, RunUid, Seq
 from weft.errors import Corrupt, IdTaken
 from weft.ports.boundary import boundary
-from weft.ports.store import IMPORTED, Append, NewRun, Outcome, RunRow, StoredEvent
+from weft.ports.store import IMPORTED, MOVED, Append, NewRun, Outcome, RunRow, StoredEvent
 from weft.runtime.bundles.archive import CheckedBundle, CheckedRun
 from weft.runtime.bundles.format import log_bytes
 from weft.runtime.orders import check_run_id
@@ -37,7 +38,7 @@ class ImportedRun(msgspec.Struct, frozen=True, kw_only=True):
     """The id that it had where it was exported."""
     workflow: str
     status: str
-    """The status that it had there."""
+    """The status that it had there; that which it has here, if it was adopted."""
     created: bool
     """False if this run was here already."""
 
@@ -68,12 +69,25 @@ class Importer:
             row = known[run.about.uid]
             done[run.about.uid] = _view(run, row) if row is not None else await self._write_run(run)
         await self._write_output(bundle)
-        return Imported(
-            runs=[done[run.about.uid] for run in reversed(_children_first(bundle))],
-            definitions=len(bundle.definitions),
-            blobs=len(bundle.blobs),
-            redacted=len(bundle.manifest.redacted),
-        )
+        return _result(bundle, [done[run.about.uid] for run in reversed(_children_first(bundle))])
+
+    async def write_new(self, bundle: CheckedBundle, uids: Container[str]) -> None:
+        """Import the runs with these uids, which are not here, and everything that the others need."""
+        await self._write_content(bundle)
+        for run in _children_first(bundle):
+            if run.about.uid in uids:
+                await self._write_run(run)
+        await self._write_output(bundle)
+
+    async def describe(self, bundle: CheckedBundle, *, created: Container[str]) -> Imported:
+        """Return the result for runs that are here. ``created`` are those that were not here before."""
+        runs = []
+        for run in reversed(_children_first(bundle)):
+            row = await self._service.store.directory.row(RunUid(run.about.uid))
+            if row is not None:
+                view = _view(run, row)
+                runs.append(msgspec.structs.replace(view, status=row.status, created=run.about.uid in created))
+        return _result(bundle, runs)
 
     async def _write_content(self, bundle: CheckedBundle) -> None:
         """Write the blobs and definitions. They change nothing as long as no run names them."""
@@ -88,12 +102,18 @@ class Importer:
 
     async def _write_output(self, bundle: CheckedBundle) -> None:
         """Write the output of imported runs. A chunk that is there already is not written again."""
-        inert = set()
+        lengths: dict[RunUid, Mapping[str, int]] = {}
         for uid in {chunk.uid for chunk in bundle.output}:
             row = await self._service.store.directory.row(uid)
-            if row is not None and row.status == IMPORTED:
-                inert.add(uid)
-        chunks = [chunk for chunk in bundle.output if chunk.uid in inert]
+            if row is not None and row.status in (IMPORTED, MOVED):
+                lengths[uid] = await self._service.store.streams.lengths(uid)
+        seen: Counter[tuple[RunUid, str]] = Counter()
+        chunks = []
+        for chunk in bundle.output:
+            place = (chunk.uid, chunk.stream)
+            seen[place] += 1
+            if chunk.uid in lengths and seen[place] > lengths[chunk.uid].get(chunk.stream, 0):
+                chunks.append(chunk)
         for start in range(0, len(chunks), CHUNKS_PER_WRITE):
             boundary("import.output")
             await self._service.store.streams.write(chunks[start : start + CHUNKS_PER_WRITE])
@@ -169,6 +189,15 @@ def _children_first(bundle: CheckedBundle) -> list[CheckedRun]:
     for run in ordered:  # the list grows during the loop
         ordered += below.get(run.about.uid, [])
     return ordered[::-1]
+
+
+def _result(bundle: CheckedBundle, runs: list[ImportedRun]) -> Imported:
+    return Imported(
+        runs=runs,
+        definitions=len(bundle.definitions),
+        blobs=len(bundle.blobs),
+        redacted=len(bundle.manifest.redacted),
+    )
 
 
 def _view(run: CheckedRun, row: RunRow) -> ImportedRun:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.ids import RunId
+from weft.runtime.bundles.adopt import Adopter
 from weft.runtime.bundles.archive import read_bundle
 from weft.runtime.bundles.export import Exporter
 from weft.runtime.bundles.importer import Imported, Importer
+from weft.runtime.bundles.move import MoveOrder, Mover
 from weft.runtime.service import RunService
 
 
@@ -36,7 +38,19 @@ class BundleService:
         exporter = Exporter(self._service, redact)
         return await exporter.events(await self._service.row(RunId(run_id)))
 
-    async def import_(self, data: bytes) -> Imported:
-        """Import the runs of a bundle. Nothing is written unless all of it is sound. Raises Corrupt, IdTaken."""
+    async def move(self, run_id: str, *, to: str = "", reason: str = "", by: str = "") -> bytes:
+        """End a run and all runs below it here, and return the bundle with which another store goes on with them.
+
+        ``to`` says where that is, for people. A run that was moved already gives its bundle again.
+
+        Raises NotFound, RunFinished, RunUnreadable, LimitExceeded, and Refused while work is in flight.
+        """
+        return await Mover(self._service).move(run_id, MoveOrder(to=to, reason=reason, by=by))
+
+    async def import_(self, data: bytes, *, adopt: bool = False, by: str = "") -> Imported:
+        """Import the runs of a bundle. Nothing is written unless all of it is sound. Raises Corrupt, IdTaken.
+
+        With ``adopt``, go on with runs that were moved. Raises UsageError if they were not, and Refused.
+        """
         bundle = await asyncio.to_thread(read_bundle, data)
-        return await Importer(self._service).write(bundle)
+        return await (Adopter(self._service).adopt(bundle, by) if adopt else Importer(self._service).write(bundle))

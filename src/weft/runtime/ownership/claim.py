@@ -175,6 +175,10 @@ class Claims:
 
         return await self._retry_until_available(claim)
 
+    def forget(self, actor: Actor) -> None:
+        """Drop the memory of a run that another process may have, so that callers who wait for it are told."""
+        self._background.spawn(self._reload(actor, None, Outcome.STALE_EPOCH))
+
     async def reconcile(self) -> None:
         """Compare the runs in memory with those that this host owns in the store.
 

@@ -27,6 +27,19 @@ class BundleQuery(views.Form, frozen=True, kw_only=True):
     """JSON pointers into events, such as ``/input/card``, whose values are left out."""
 
 
+class AdoptQuery(views.Form, frozen=True, kw_only=True):
+    adopt: bool = False
+    """Go on with runs that were moved with this bundle."""
+
+
+class Move(views.Form, frozen=True, kw_only=True):
+    """Where a run is moved, why, and who says so; for people. With an API key, the key says who."""
+
+    to: Annotated[str, Meta(max_length=500)] = ""
+    reason: views.Text = ""
+    by: views.Text = ""
+
+
 async def export(call: ApiCall) -> Reply:
     """Return a run as a bundle."""
     asked = call.query_as(BundleQuery)
@@ -36,10 +49,20 @@ async def export(call: ApiCall) -> Reply:
     )
 
 
+async def move(call: ApiCall) -> Reply:
+    """End a run and all runs below it here, and return the bundle with which another store goes on."""
+    given = call.body_as(Move)
+    by = given.by if call.identity.groups is None else call.identity.subject
+    bundles = BundleService(call.service)
+    return Reply(await bundles.move(call.parameters["id"], to=given.to, reason=given.reason, by=by))
+
+
 async def import_(call: ApiCall) -> Imported:
     """Import the runs of a bundle."""
     assert isinstance(call.body, msgspec.Raw)
     # A page of another site can send a body of any type that a form has, but not this one.
     if call.headers.get("content-type", "").partition(";")[0].strip().lower() != ZIP:
         raise RequestRefused(415, "request.wrong_type", "The body must be a bundle.", hint=f"Content-Type: {ZIP}")
-    return await BundleService(call.service).import_(bytes(call.body))
+    by = "" if call.identity.groups is None else call.identity.subject
+    bundles = BundleService(call.service)
+    return await bundles.import_(bytes(call.body), adopt=call.query_as(AdoptQuery).adopt, by=by)

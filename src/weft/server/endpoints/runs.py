@@ -16,7 +16,7 @@ from weft.observe.explanation import Explanation
 from weft.observe.fork_line import read_fork_line
 from weft.observe.progress import progress_of
 from weft.observe.runs import split_place, try_read_run
-from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
+from weft.ports.store import MOVED, OVER_STATUSES, RunQuery, RunRow
 from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
@@ -144,7 +144,7 @@ async def result(call: ApiCall) -> Reply:
             status=ending.status,  # type: ignore[arg-type]
             output=Raw(ending.output) if ending.status == "completed" else None,
             failure=ending.failure,
-            reason=ending.reason if ending.status == "cancelled" else None,
+            reason=ending.reason if ending.status in ("cancelled", MOVED) else None,
         )
     )
 

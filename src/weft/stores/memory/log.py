@@ -30,6 +30,7 @@ from weft.stores.judge import (
     judge_append,
     judge_create,
     judge_release,
+    judge_together,
     only_adds_to_ended,
 )
 from weft.stores.memory.content import MemoryContent, StoredRun
@@ -91,6 +92,14 @@ class MemoryLog:
     async def write_run(self, run: Append) -> Outcome:
         check_numbering([run])
         return self._commit(run, NOBODY)
+
+    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+        check_numbering(batch)
+        outcomes = [judge_together(self._content.runs.get(append.uid), append) for append in batch]
+        if all(outcome is Outcome.ACCEPTED for outcome in outcomes):
+            for append in batch:
+                self._write(self._content.runs[append.uid], append)
+        return outcomes
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         run = self._content.runs.get(uid)

@@ -37,6 +37,7 @@ from weft.stores.postgres.rows import (
     snapshot_columns,
 )
 from weft.stores.postgres.session import Record
+from weft.stores.postgres.together import write_all
 from weft.stores.postgres.whole_run import write_whole
 
 EVENTS_PER_READ = 5_000
@@ -204,6 +205,12 @@ class PostgresLog:
         if outcome is Outcome.ACCEPTED:
             self._hints.send()
         return outcome
+
+    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+        check_numbering(batch)
+        outcomes = await self._pool.run(lambda session: write_all(session, batch))
+        self._hints.send()
+        return outcomes
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return parse_mail(uid, await fetch(self._pool, _INBOX, uid))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import msgspec
 
-from weft.ports.store import EVENTS_PER_APPEND_MAX, Append, Outcome
+from weft.core.ids import RunUid
+from weft.ports.store import EVENTS_PER_APPEND_MAX, Append, Outcome, StoredEvent
 from weft.stores.checksums import event_crc, uid_crc
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes
 from weft.stores.postgres.session import Session
@@ -26,18 +29,23 @@ async def write_whole(session: Session, run: Append) -> Outcome:
     async with session.transaction():
         values = commit_values([msgspec.structs.replace(run, events=first)], NOBODY)
         (outcome,) = parse_outcomes(await session.fetchval(COMMIT, *values))
-        if outcome is not Outcome.ACCEPTED or not rest:
-            return outcome
-        uid_sum = uid_crc(run.uid)
-        for start in range(0, len(rest), EVENTS_PER_APPEND_MAX):
-            part = rest[start : start + EVENTS_PER_APPEND_MAX]
-            await session.execute(
-                _EVENTS,
-                run.uid,
-                [event.seq for event in part],
-                [event.at for event in part],
-                [event_crc(uid_sum, event.seq, event.at, event.body) for event in part],
-                [event.body.decode() for event in part],
-            )
-        await session.execute(_ADVANCE, run.uid, rest[-1].seq, rest[-1].at)
+        if outcome is Outcome.ACCEPTED:
+            await write_events(session, run.uid, rest)
     return outcome
+
+
+async def write_events(session: Session, uid: RunUid, events: Sequence[StoredEvent]) -> None:
+    """Write more events of a run in the transaction that wrote those before them."""
+    uid_sum = uid_crc(uid)
+    for start in range(0, len(events), EVENTS_PER_APPEND_MAX):
+        part = events[start : start + EVENTS_PER_APPEND_MAX]
+        await session.execute(
+            _EVENTS,
+            uid,
+            [event.seq for event in part],
+            [event.at for event in part],
+            [event_crc(uid_sum, event.seq, event.at, event.body) for event in part],
+            [event.body.decode() for event in part],
+        )
+    if events:
+        await session.execute(_ADVANCE, uid, events[-1].seq, events[-1].at)

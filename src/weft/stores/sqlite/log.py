@@ -116,6 +116,11 @@ class SqliteLog:
 
         return await self._writer.large(work)
 
+    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+        check_numbering(batch)
+        numbers = self._writer.numbers
+        return await self._writer.large(lambda connection: Batch(connection, NOBODY, numbers).write_together(batch))
+
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return self._reader.read(lambda connection: _inbox(connection, uid))
 

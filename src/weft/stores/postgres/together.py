@@ -1,0 +1,60 @@
+"""Write appends to several runs in one transaction, all or none.
+
+The rows are locked first. Then the runs get an owner that no host has, so that ``commit_batch`` writes the appends; it
+judges each of them by what was judged here already. Long logs are written in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.ports.store import EVENTS_PER_APPEND_MAX, OVER_STATUSES, Append, Outcome
+from weft.stores.judge import judge_together
+from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes, split_calls
+from weft.stores.postgres.session import Session
+from weft.stores.postgres.whole_run import write_events
+
+# Everybody locks in this order, also the runs to which mail goes.
+_LOCK = (
+    "SELECT uid, status, seq, epoch, owner, mail FROM runs WHERE uid = ANY ($1::text[]) ORDER BY uid FOR NO KEY UPDATE"
+)
+_TAKE = "UPDATE runs SET owner = $2 WHERE uid = ANY ($1::text[])"
+_OPEN = "UPDATE runs SET owner = NULL, wake_at = $2, ended_at = NULL, idle_until = NULL WHERE uid = ANY ($1::text[])"
+_CLAIMANT = HostId("transfer")
+
+
+class _Head(msgspec.Struct, frozen=True):
+    uid: RunUid
+    status: str
+    seq: Seq
+    epoch: Epoch
+    owner: HostId | None
+    mail: int
+
+
+async def write_all(session: Session, batch: Sequence[Append]) -> list[Outcome]:
+    """Write all appends if all of them are allowed, whoever owns the runs."""
+    uids = [append.uid for append in batch]
+    async with session.transaction():
+        rows = await session.fetch(_LOCK, [*uids, *(mail.to for append in batch for mail in append.mail)])
+        heads = {row[0]: _Head(*row) for row in rows}
+        outcomes = [judge_together(heads.get(append.uid), append) for append in batch]
+        if not all(outcome is Outcome.ACCEPTED for outcome in outcomes):
+            return outcomes
+        await session.execute(_TAKE, uids, _CLAIMANT)
+        firsts = [msgspec.structs.replace(one, events=one.events[:EVENTS_PER_APPEND_MAX], reopen=None) for one in batch]
+        for numbered in split_calls(firsts):
+            values = commit_values([append for _, append in numbered], _CLAIMANT)
+            written = parse_outcomes(await session.fetchval(COMMIT, *values))
+            assert all(outcome is Outcome.ACCEPTED for outcome in written), (
+                "the statement refuses what the judge allows"
+            )
+        for append in batch:
+            await write_events(session, append.uid, append.events[EVENTS_PER_APPEND_MAX:])
+        opened = [one for one in batch if one.reopen is not None and one.status not in OVER_STATUSES]
+        if opened:
+            await session.execute(_OPEN, [append.uid for append in opened], opened[0].reopen)
+    return outcomes
