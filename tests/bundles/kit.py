@@ -6,7 +6,10 @@ import zipfile
 from collections.abc import Coroutine, Mapping
 from typing import Any, TypeVar
 
+import msgspec
+
 import weft
+from weft.core.ids import Millis
 from weft.ports.store import RunQuery, Store
 from weft.runtime.bundles.export import zip_files
 from weft.runtime.bundles.format import SUMS
@@ -95,7 +98,9 @@ def content(store: MemoryStore) -> dict[str, Any]:
         "runs": runs,
         "refs": refs,
         "blobs": {digest: blob.data for digest, blob in store.content.blobs.items()},
-        "definitions": dict(store.content.definitions),
+        "definitions": {
+            key: msgspec.structs.replace(one, created_at=Millis(0)) for key, one in store.content.definitions.items()
+        },
     }
 
 

@@ -1,4 +1,4 @@
-"""A move that is killed before or after any write, on either side: one store goes on with the run, and nothing is lost."""
+"""A move that is killed before or after any write, on either side: one store goes on with the run, nothing is lost."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """``weft delete`` and ``weft keep``."""
 
+from pathlib import Path
+
 from tests.cli.conftest import Weft
 
 
@@ -38,6 +40,21 @@ def test_old_runs_are_collected(weft: Weft) -> None:
     assert "1 runs in 1 trees deleted" in said
     assert "1 trees stay: a hold lies on them" in said
     assert weft("gc", "--older", "1d", "--json").json()["trees"] == 0
+
+
+def test_trees_are_exported_before_they_are_deleted(weft: Weft, folder: Path) -> None:
+    assert weft("run", "app.py", "hello", "name=a", "--id", "a/one").code == 0
+
+    assert "would be deleted" in weft("gc", "--older", "0s", "--export", "kept", "--dry-run").out
+    assert not Path("kept").exists()
+    Path("file").write_text("")
+    refused = weft("gc", "--older", "0s", "--export", "file")
+    assert (refused.code, "cannot be written" in refused.err) == (2, True)
+    assert "1 trees deleted" in weft("gc", "--older", "0s", "--export", "kept").out
+    (bundle,) = Path("kept").iterdir()
+    assert bundle.name.startswith("a-one~")
+    assert weft("show", "a/one").code != 0
+    assert weft("import", str(bundle)).out == "a/one\n"
 
 
 def test_the_status_says_how_fast_the_store_grows(weft: Weft) -> None:

@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.contract.kit import go
+from tests.contract.kit import append, commit, go, start
 from weft.core.ids import Millis
 from weft.errors import Conflict
-from weft.ports.definitions import Definition, Origin
+from weft.ports.definitions import VERSION_MARK, Definition, Origin
 from weft.ports.store import Store
+from weft.ports.tags import Tag, TagKey, TagMove
 
 
 def definition(
@@ -74,11 +75,11 @@ def test_the_origin_of_a_version_is_only_ever_raised(store: Store, peer: Store) 
         ("hosted", "hosted"),
         ("patch", "hosted"),
     ):
-        go(store.definitions.promote("order", "1", origin))
+        go(store.definitions.promote("order", "1", origin, at=Millis(20)))
         known = go(peer.definitions.get("order", "1"))
         assert known is not None
         assert known.origin == after
-    go(store.definitions.promote("order", "2", "hosted"))
+    go(store.definitions.promote("order", "2", "hosted", at=Millis(20)))
     assert go(store.definitions.get("order", "2")) is None
 
 
@@ -91,3 +92,43 @@ def test_the_names_of_a_style_are_listed_without_what_they_stand_for(store: Stor
 
     assert listed == [("Bill", "b"), ("bill", "a"), ("order", "1"), ("order", "2")]
     assert go(store.definitions.names("catalogue")) == [("weft.catalogue", "1")]
+
+
+def unused(store: Store, before: int = 100) -> list[str]:
+    return [version for _, version in go(store.definitions.unused("graph", before=Millis(before), limit=50))]
+
+
+def test_a_version_that_nothing_names_is_removed_when_it_is_old(store: Store, peer: Store) -> None:
+    put(store, definition("1", at=10), definition("2", at=50))
+    go(store.definitions.promote("order", "1", "run", at=Millis(40)))
+
+    assert (unused(store, 40), unused(store, 41), unused(store)) == ([], ["1"], ["1", "2"])
+    assert go(store.definitions.remove("order", "1", before=Millis(40))) is False
+    assert go(store.definitions.remove("order", "1", before=Millis(41))) is True
+    assert go(peer.definitions.get("order", "1")) is None
+    assert go(store.definitions.remove("order", "1", before=Millis(41))) is False
+    assert put(store, definition("1", at=99)) == [True]
+
+
+def test_what_a_run_or_a_tag_names_stays(store: Store) -> None:
+    put(store, *(definition(version) for version in "123456"), definition("1", name="other"))
+    start(store, count=1, version="1")
+    commit(store, append(seq=1, attributes={f"{VERSION_MARK}2": True}))
+    key = TagKey("acme", "order", "live")
+    for n, (before, after) in enumerate([("", "3"), ("3", "4")], 1):
+        tag = Tag(key=key, version=after, cursor=n, moves=n, revision=n, at=Millis(1))
+        go(store.tags.write(tag, TagMove(number=n, before=before, after=after, at=Millis(1))))
+
+    assert go(store.definitions.unused("graph", before=Millis(100), limit=50)) == [
+        ("order", "5"),
+        ("order", "6"),
+        ("other", "1"),
+    ]
+    assert len(go(store.definitions.unused("graph", before=Millis(100), limit=1))) == 1
+    assert not any(go(store.definitions.remove("order", version, before=Millis(100))) for version in "1234")
+
+
+def test_only_those_of_the_style_are_found(store: Store) -> None:
+    put(store, Definition(name="weft.catalogue", version="1", style="steps", body=b"{}", created_at=Millis(1)))
+
+    assert unused(store) == []

@@ -11,7 +11,8 @@ from tests.contract.kit import HERE, append, commit, event, finish, found, go, n
 from tests.contract.test_deletion import killed_at
 from tests.contract.test_retention import entry
 from weft.core.ids import Millis, RunUid
-from weft.ports.retention import Cleared
+from weft.ports.definitions import Definition
+from weft.ports.retention import Cleared, EndedRun
 from weft.ports.store import RunQuery, Store
 from weft.ports.streams import NewChunk
 from weft.runtime import retention
@@ -21,6 +22,7 @@ from weft.runtime.retention import Collector, GcOrder, GcReport
 from weft.runtime.retention_policy import RetentionPolicy, read_policy
 from weft.runtime.run.append_extras import DEAD_LETTERS, FORKED_FROM
 from weft.runtime.status import HostStatus
+from weft.stores.memory import MemoryStore
 
 DAY = 24 * 3600 * 1000
 NOW = 100 * DAY
@@ -180,3 +182,83 @@ def test_a_host_deletes_in_the_background_and_one_at_a_time(store: Store, peer: 
     assert left(store) == {"old"}
     go(play(store, HERE, policy))
     assert left(store) == set()
+
+
+def version(name: str, number: str, days: int) -> Definition:
+    return Definition(name=name, version=number, style="graph", body=b"{}", created_at=Millis(NOW - days * DAY))
+
+
+def test_versions_go_that_nothing_names_for_a_week(store: Store) -> None:
+    for number, days in (("used", 30), ("young", 6), ("old", 8), ("hosted", 30)):
+        go(store.definitions.put(version("order", number, days)))
+    start(store, created_at=0, version="used")
+    go(store.hosts.join(HERE, lease_ms=60_000, about={"versions": {"order": ["hosted"]}}))
+
+    def names() -> list[str]:
+        return [number for _, number in go(store.definitions.names("graph"))]
+
+    assert collect(store, {"completed": "1d"}, dry_run=True).versions == 0
+    assert collect(store, {}).versions == 1, "what is collected besides runs does not ask for ages"
+    assert names() == ["hosted", "used", "young"]
+    go(store.hosts.leave(HERE))
+    collect(store, {"completed": "1d"})
+    assert names() == ["used", "young"]
+
+
+def test_a_tree_is_exported_before_it_goes_and_stays_if_that_fails(store: Store, peer: Store) -> None:
+    """Killed anywhere, nothing is gone that was not exported."""
+    number, saved = 0, set[str]()
+
+    async def export(run: EndedRun) -> bool:
+        saved.add(run.uid)
+        return run.uid != "damaged"
+
+    while True:
+        number += 1
+        for uid in ("one", "two"):
+            if found(store, f"id of {uid}") is None:
+                over(store, uid, 90)
+        saved.clear()
+        died = killed_at(number, lambda: collect(store, {"completed": "1d"}, export=export))
+        go(peer.retention.clear(limit=500))
+        assert {"one", "two"} - left(peer) <= saved
+        if not died:
+            break
+    assert number > 4
+    assert left(store) == set()
+    over(store, "damaged", 90)
+    over(store, "kept", 90)
+    go(store.holds.add(RunUid("kept"), entry("kept", "keep")))
+    saved.clear()
+    report = collect(store, {"completed": "1d"}, export=export)
+    assert (report.trees, report.kept) == (0, {"not_exported": 1, "kept": 1})
+    assert (left(store), saved) == ({"damaged", "kept"}, {"damaged"})
+    saved.clear()
+    assert collect(store, {"completed": "1d"}, export=export, dry_run=True).trees == 1
+    assert saved == set()
+
+
+def test_a_host_says_once_a_day_how_fast_the_store_grows(caplog: pytest.LogCaptureFixture) -> None:
+    store, now = MemoryStore(), NOW
+
+    class Clock(FixedClock):
+        def now_ms(self) -> Millis:
+            return Millis(now)
+
+    start(store, created_at=NOW - 1000)
+
+    async def play() -> None:
+        nonlocal now
+        background = BackgroundTasks(HostStatus(), lambda _: True)
+        background.start()
+        duty = RetentionDuty(store, Clock(), HERE, background, RetentionPolicy())
+        for hours in (0, 0, 1, 22, 24):
+            now = NOW + hours * DAY // 24
+            await duty.run()
+            if duty._pass is not None:
+                await asyncio.wait_for(duty._pass, 30)
+
+    with caplog.at_level("INFO", "weft"):
+        go(play())
+    said = [line for line in caplog.messages if "[tool.weft.retention] is not set" in line]
+    assert said == ["weft: 1 of 1 runs are of the last day. Nothing is deleted: [tool.weft.retention] is not set."]

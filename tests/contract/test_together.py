@@ -110,7 +110,7 @@ def test_runs_that_are_over_are_opened_again_for_any_host(store: Store, before: 
     there = row(store)
     assert (there.status, there.seq, there.ended_at, there.wake_at) == ("paused", 3 + count, None, NOW)
     assert [one.seq for one in load(store).events] == list(range(1, count + 4))
-    assert go(store.directory.keys(RUN)) == [KeyRow("k", "d", Seq(4))]
+    assert go(store.log.keys(RUN)) == [KeyRow("k", "d", Seq(4))]
     other = row(store, OTHER)
     assert (other.status, other.ended_at, other.wake_at, dict(other.attributes)) == ("completed", 2_003, None, {})
     (claimable,) = go(store.directory.claimable([FLOW], dead=[], now=Millis(NOW), limit=9))
@@ -122,6 +122,6 @@ def test_the_keys_of_a_run_are_listed(store: Store) -> None:
     start(store, count=1)
     commit(store, append(seq=1, keys=[KeyRow("b", "2", Seq(2)), KeyRow("a", "1", Seq(2))]))
 
-    assert [key.key for key in go(store.directory.keys(RUN))] == ["a", "b"]
-    assert go(store.directory.keys(NOBODY)) == []
+    assert [key.key for key in go(store.log.keys(RUN))] == ["a", "b"]
+    assert go(store.log.keys(NOBODY)) == []
     assert found(store, new().id) is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from weft.cli.login import login
 from weft.cli.output import print_json
@@ -11,8 +12,9 @@ from weft.cli.run_list import PAGE_MAX, RunFilter
 from weft.cli.store_access import open_run, open_service
 from weft.errors import UsageError
 from weft.ports.store import RunQuery
+from weft.runtime.bundles.tree_archive import TreeArchive
 from weft.runtime.deletion import DeletionService, LegalHold
-from weft.runtime.retention import Collector, GcOrder
+from weft.runtime.retention import NOT_EXPORTED, Collector, GcOrder
 from weft.runtime.retention_policy import project_policy, single_policy
 
 _WHY = {
@@ -23,6 +25,7 @@ _WHY = {
     "named": "an open run was forked from them",
     "keep_last": "they are among the last of their workflow (keep_last)",
     "not_root": "they belong to another tree",
+    NOT_EXPORTED: "they could not be exported; the log says why",
 }
 """Why a tree that is old enough is not deleted."""
 
@@ -72,6 +75,7 @@ async def collect_garbage(
     dry_run: bool,
     older: str | None,
     reason: str,
+    export: str | None,
     url: str | None,
     app: str | None,
     json: bool,
@@ -90,6 +94,7 @@ async def collect_garbage(
             dry_run=dry_run,
             by=login(),
             reason=reason or "weft gc",
+            export=TreeArchive(service, Path(export)).keep if export is not None else None,
         )
         report = await Collector(service.store, service.clock).collect(order)
     if json:
@@ -97,8 +102,8 @@ async def collect_garbage(
         return
     done = "would be deleted" if report.dry_run else "deleted"
     print(f"{report.runs:,} runs in {report.trees:,} trees {done}: {report.events:,} events")
-    if report.chunks or report.blobs:
-        print(f"{report.chunks:,} chunks of output and {report.blobs:,} blobs deleted")
+    if report.chunks or report.blobs or report.versions:
+        print(f"{report.chunks:,} chunks of output, {report.blobs:,} blobs and {report.versions:,} versions deleted")
     for kind, count in sorted(report.kept.items()):
         print(f"{count:,} trees stay: {_WHY[kind]}")
 

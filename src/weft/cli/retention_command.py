@@ -87,6 +87,9 @@ def gc(
             help="Only runs with this attribute, or status=, workflow=, since=, prefix=; may be repeated.",
         ),
     ] = None,
+    export: Annotated[
+        str | None, typer.Option(metavar="DIR", help="Write each tree to a bundle in this folder before deleting it.")
+    ] = None,
     reason: Annotated[str, typer.Option(metavar="TEXT", help="Why; it stays in the audit table.")] = "",
     url: Url = None,
     app: AppFile = None,
@@ -97,4 +100,8 @@ def gc(
 
     from weft.cli.retention import collect_garbage
 
-    asyncio.run(collect_garbage(where or (), dry_run=dry_run, older=older, reason=reason, url=url, app=app, json=json))
+    asyncio.run(
+        collect_garbage(
+            where or (), dry_run=dry_run, older=older, reason=reason, export=export, url=url, app=app, json=json
+        )
+    )

@@ -16,6 +16,10 @@ Only hosted versions are found by the name of the workflow alone.
 """
 
 
+VERSION_MARK = "weft.version."
+"""The prefix of attributes with which a run names the versions in its log, besides the one in its row."""
+
+
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """A stored version of a workflow. It never changes; identical content is the same version."""
 
@@ -49,6 +53,20 @@ class Definitions(Protocol):
         """Return (name, version) of all definitions of a style. Cheap enough to poll."""
         ...
 
-    async def promote(self, name: str, version: str, origin: Origin) -> None:
-        """Change the origin of a version to one that is further to the right in ``Origin``, else leave it."""
+    async def promote(self, name: str, version: str, origin: Origin, *, at: Millis) -> None:
+        """Note that a stored version was put again at this time.
+
+        Changes its origin to one that is further to the right in ``Origin``, else leaves it.
+        """
+        ...
+
+    async def unused(self, style: str, *, before: Millis, limit: int) -> Sequence[tuple[str, str]]:
+        """Return (name, version) of those that were last put before this time, and that no run and no tag names.
+
+        A run names the version of its row and those of its attributes with ``VERSION_MARK``; a tag those of its moves.
+        """
+        ...
+
+    async def remove(self, name: str, version: str, *, before: Millis) -> bool:
+        """Delete a version if ``unused`` would still return it. Returns whether it did."""
         ...

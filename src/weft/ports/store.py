@@ -18,6 +18,7 @@ from msgspec import UNSET, UnsetType
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.errors import Corrupt
 from weft.ports.access import Access
+from weft.ports.blobs import Blobs
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
@@ -284,10 +285,14 @@ class Transfers(Protocol):
     async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
         """Write all appends in one transaction, or none of them: unless all are ``ACCEPTED``, nothing was written.
 
-        Each is for another run that exists, whoever owns it. It must be at the epoch and event number of the append,
-        and have no mail left. An append with ``reopen`` leaves a run without an owner with its ``status``, whatever
-        status it had. The limits of an append do not apply to its events. Any exception means *unknown*.
+        Each is for another run that exists, whoever owns it. The run must be at the epoch and event number of the
+        append, and have no mail left. With ``reopen`` it gets the ``status``, whatever it had. The limits of an append
+        do not apply. Any exception means *unknown*.
         """
+        ...
+
+    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
+        """Return all idempotency keys of a run, in order."""
         ...
 
 
@@ -365,10 +370,6 @@ class Directory(Protocol):
         """Return the row of an idempotency key, if it was used."""
         ...
 
-    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
-        """Return all idempotency keys of commands to a run, in order."""
-        ...
-
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:
@@ -439,25 +440,6 @@ class Inboxes(Protocol):
         """Return the work that other processes left since the last call; None if none of them wrote.
 
         May return work without a write, but never None after a visible commit. At most ``limit`` inboxes are returned.
-        """
-        ...
-
-
-class Blobs(Protocol):
-    """A store for content, by its SHA-256 in hexadecimal."""
-
-    async def put(self, data: bytes) -> str:
-        """Store content durably, mark it as touched now, and return its digest. Equal content is stored once."""
-        ...
-
-    async def get(self, digest: str) -> bytes:
-        """Return the content. Raises NotFound, or Corrupt if it does not match its digest."""
-        ...
-
-    async def sweep(self, *, now: Millis, untouched_ms: int, limit: int = 500) -> int:
-        """Delete up to ``limit`` blobs that nothing refers to and that were not touched for this long.
-
-        Runs refer to blobs, and so do other blobs, mail and memos. Returns the number deleted.
         """
         ...
 

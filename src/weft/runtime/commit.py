@@ -26,8 +26,9 @@ from weft.core.ids import HostId, RunUid
 from weft.core.plurals import pluralize
 from weft.errors import StoreError, Unavailable, UsageError
 from weft.ports import boundary as boundaries
+from weft.ports.blobs import Blobs
 from weft.ports.boundary import boundary
-from weft.ports.store import Blobs, NewRun, Outcome, RunLog
+from weft.ports.store import NewRun, Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.loop_share import SHARE_SECONDS
 from weft.runtime.run.draft import Draft

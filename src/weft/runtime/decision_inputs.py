@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from weft.core import values
 from weft.core.run.env import Env, MissingInputs, PastEvent
-from weft.ports.store import Blobs
+from weft.ports.blobs import Blobs
 from weft.runtime.language import LANGUAGE
 from weft.runtime.schemas import check_schema
 

@@ -24,7 +24,7 @@ from weft.runtime.fork_order import ForkOrder
 from weft.runtime.fork_patches import decide_patch, patch_command, patch_of
 from weft.runtime.fork_points import LogTrail
 from weft.runtime.programs import has_dead_letters
-from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, FORKED_FROM
+from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, FORKED_FROM, version_marks
 from weft.runtime.schemas import check_schema
 from weft.runtime.service import RunService
 
@@ -309,7 +309,7 @@ class ForkLog:
             marks[ASKING] = True
         if has_dead_letters(machine):
             marks[DEAD_LETTERS] = True
-        return {**state.attributes, **marks}
+        return {**state.attributes, **marks, **version_marks(machine)}
 
 
 def _point(order: ForkOrder, trail: LogTrail, stored: Sequence[StoredEvent]) -> int:

@@ -446,4 +446,4 @@ async def store_definition(definitions: Definitions, definition: Definition) -> 
             return
     except Conflict:
         pass
-    await definitions.promote(definition.name, definition.version, definition.origin)
+    await definitions.promote(definition.name, definition.version, definition.origin, at=definition.created_at)

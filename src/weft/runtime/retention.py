@@ -17,6 +17,7 @@ from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.retention import AuditEntry, DoomOutcome, DoomResult, DoomRule, EndedQuery, EndedRun, StoreSize
 from weft.ports.store import MOVED, OVER_STATUSES, RunQuery, RunRow, Store
+from weft.runtime.library import STYLE
 from weft.runtime.retention_policy import STATUSES, RetentionPolicy
 from weft.runtime.run.append_extras import DEAD_LETTERS, FORKED_FROM
 
@@ -27,9 +28,19 @@ BLOBS_PER_WRITE = 100
 BLOB_UNTOUCHED_MS = 24 * 3600 * 1000
 """A blob that nothing refers to is deleted when it was not stored again for this long."""
 DAY_MS = 24 * 3600 * 1000
+VERSION_UNUSED_MS = 7 * DAY_MS
+"""A version that nothing names is deleted when it was not stored again for this long."""
+VERSIONS_EVERY_MS = 3600 * 1000
+"""How often a collector looks for such versions, because it goes through all of them."""
+VERSIONS_PER_LOOK = 100
 KEPT_AS = {MOVED: "completed"}
 """The status whose age counts for roots with another status."""
 
+NOT_EXPORTED = "not_exported"
+"""Why a tree stays of which no copy could be made."""
+
+ExportTree = Callable[[EndedRun], Awaitable[bool]]
+"""Makes a copy of a tree before it is deleted. Returns False if that is not possible; then the tree stays."""
 Pause = Callable[[], Awaitable[object]]
 """Called before every write. It may wait, to leave the store to others."""
 
@@ -46,6 +57,8 @@ class GcReport(msgspec.Struct, kw_only=True):
     chunks: int = 0
     """Stored output of runs that are kept."""
     blobs: int = 0
+    versions: int = 0
+    """Versions of workflows that nothing named."""
     kept: dict[str, int] = {}
     """Trees that are old enough and stay, by reason."""
 
@@ -59,6 +72,7 @@ class GcOrder(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     by: str = ""
     reason: str = ""
+    export: ExportTree | None = None
 
 
 async def _no_pause() -> None:
@@ -74,6 +88,7 @@ class Collector:
         self._pause = pause
         self._newest: dict[tuple[str, str], tuple[int, str] | None] = {}
         """The oldest run that ``keep_last`` keeps, by workflow and tenant, as this pass found it."""
+        self._versions_looked_at: Millis | None = None
 
     async def collect(self, order: GcOrder) -> GcReport:
         """Go through everything once. Returns what was deleted."""
@@ -121,10 +136,28 @@ class Collector:
             )
             for first in range(0, len(runs), TREES_PER_WRITE):
                 await self._pause()
-                uids = [run.uid for run in runs[first : first + TREES_PER_WRITE]]
+                uids = await self._exported(order, runs[first : first + TREES_PER_WRITE], rule, report)
                 for result in await self._store.retention.doom_each(uids, rule):
                     _add(report, result)
                 boundary("retention.doomed")
+
+    async def _exported(
+        self, order: GcOrder, runs: Sequence[EndedRun], rule: DoomRule, report: GcReport
+    ) -> Sequence[RunUid]:
+        """Export those trees that are about to be deleted, if that is asked for. Returns the trees to doom."""
+        if order.export is None or order.dry_run:
+            return [run.uid for run in runs]
+        judged = await self._store.retention.doom_each(
+            [run.uid for run in runs], msgspec.structs.replace(rule, dry_run=True)
+        )
+        uids = []
+        for run, result in zip(runs, judged, strict=True):
+            if result.outcome is not DoomOutcome.DOOMED or await order.export(run):
+                uids.append(run.uid)  # one that must stay is counted by the judgement that follows
+            else:
+                _count(report, NOT_EXPORTED)
+            boundary("retention.exported")
+        return uids
 
     async def _is_among_last(self, policy: RetentionPolicy, run: EndedRun) -> bool:
         """Return whether the run is one of the newest of its workflow and tenant that are kept in any case."""
@@ -214,7 +247,29 @@ class Collector:
             boundary("retention.swept")
             report.blobs += gone
             if not gone:
-                return
+                break
+        await self._collect_versions(report)
+
+    async def _collect_versions(self, report: GcReport) -> None:
+        """Delete versions that no run, tag or living host names. Runs of schedules have the version of their start."""
+        now = self._clock.now_ms()
+        if self._versions_looked_at is not None and now - self._versions_looked_at < VERSIONS_EVERY_MS:
+            return
+        self._versions_looked_at = now
+        before = Millis(now - VERSION_UNUSED_MS)
+        hosted = {
+            (name, version)
+            for host in await self._store.hosts.list_all()
+            if not host.gone
+            for name, offered in host.about.get("versions", {}).items()
+            for version in offered
+        }
+        limit = VERSIONS_PER_LOOK + len(hosted)
+        for name, version in await self._store.definitions.unused(STYLE, before=before, limit=limit):
+            if (name, version) not in hosted:
+                await self._pause()
+                report.versions += await self._store.definitions.remove(name, version, before=before)
+                boundary("retention.version")
 
 
 def growth_sentence(size: StoreSize) -> str:

@@ -16,11 +16,11 @@ import msgspec
 from weft.core import commands as c
 from weft.core.ids import TENANT_MARK, RunId, RunUid, Seq
 from weft.errors import NotAllowed, NotFound, UsageError
+from weft.ports.blobs import Blobs
 from weft.ports.definitions import Definitions
 from weft.ports.retention import Holds, Retention
 from weft.ports.store import (
     Append,
-    Blobs,
     Directory,
     KeyRow,
     Loaded,
@@ -150,9 +150,6 @@ class _TenantDirectory:
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         return await self._directory.key(uid, key) if await self.row(uid) is not None else None
 
-    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
-        return await self._directory.keys(uid) if await self.row(uid) is not None else ()
-
     async def search(self, query: RunQuery) -> Page:
         wanted = msgspec.structs.replace(query, id_prefix=full_id(self._prefix, query.id_prefix or ""))
         page = await self._directory.search(wanted)
@@ -209,6 +206,9 @@ class _TenantLog:
         if await self._directory.row(uid) is None:
             return ()
         return await self._log.events(uid, after=after, limit=limit)
+
+    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
+        return await self._log.keys(uid) if await self._directory.row(uid) is not None else ()
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return await self._log.inbox(uid) if await self._directory.row(uid) is not None else ()

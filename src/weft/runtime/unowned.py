@@ -43,7 +43,7 @@ from weft.ports.store import (
 from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
-from weft.runtime.run.append_extras import DEAD_LETTERS
+from weft.runtime.run.append_extras import DEAD_LETTERS, version_marks
 from weft.runtime.run.log_reading import needs_log
 from weft.runtime.schemas import check_schema
 
@@ -93,7 +93,7 @@ class UnownedRuns:
             seq=row.seq,
             events=events,
             status=row.status if machine.state.over else "running",
-            attributes={DEAD_LETTERS: has_dead_letters(machine)} if DEAD_LETTERS in row.attributes else None,
+            attributes=_changed_attributes(row, machine),
             reopen=now,
             resolved=Resolved(command.version, row.style)
             if isinstance(command, c.DeclareSchedule | c.PatchRun) and command.version
@@ -287,6 +287,12 @@ class UnownedRuns:
             after = page.cursor
             if after is None:
                 return
+
+
+def _changed_attributes(row: RunRow, machine: Machine) -> dict[str, object] | None:
+    """Return the attributes that an append to a run that is over changes, if any."""
+    letters = {DEAD_LETTERS: has_dead_letters(machine)} if DEAD_LETTERS in row.attributes else {}
+    return {**letters, **version_marks(machine)} or None
 
 
 def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, env: Env) -> Sequence[e.AnyEvent]:

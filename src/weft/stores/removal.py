@@ -15,7 +15,10 @@ from weft.ports.retention import AuditEntry, DoomOutcome, DoomResult, DoomRule
 from weft.ports.store import OVER_STATUSES
 
 DOOMED_UID = "doomed:"
-"""The prefix of the uid of a doomed row. Whatever names the run by its uid no longer finds it."""
+"""The prefix of the uid of a doomed row, with its number. Whatever names the run by its uid no longer finds it.
+
+The number makes it unique: a run that was imported again has the uid of one that is still being deleted.
+"""
 RUNS_PER_CLEAR = 100
 """How many doomed runs one call of ``clear`` works on."""
 

@@ -26,11 +26,12 @@ import msgspec
 
 from weft.errors import Unavailable
 from weft.ports.access import Access
+from weft.ports.blobs import Blobs
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
 from weft.ports.retention import Holds, Retention
-from weft.ports.store import Blobs, Directory, Inboxes, RunLog, TaskQueue
+from weft.ports.store import Directory, Inboxes, RunLog, TaskQueue
 from weft.ports.streams import Streams
 from weft.ports.tags import Tags
 from weft.stores.memory import MemoryStore
@@ -40,7 +41,7 @@ WRITES = frozenset({
     "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.write_run", "log.write_together",
     "log.mark_fault", "inboxes.send_to",
     "blobs.put", "hosts.beat", "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit",
-    "definitions.put", "definitions.promote", "tags.write", "streams.write", "memos.put",
+    "definitions.put", "definitions.promote", "definitions.remove", "tags.write", "streams.write", "memos.put",
     "access.add", "access.revoke", "access.seed",
     "retention.doom", "retention.doom_each", "retention.clear", "retention.clear_streams", "holds.add", "holds.end",
     "holds.record",

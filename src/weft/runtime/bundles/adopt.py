@@ -145,7 +145,7 @@ class Adopter:
             ):
                 machine.evolve(event, at=now)
                 rest.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
-        known = {row.key for row in await service.store.directory.keys(row.uid)}
+        known = {row.key for row in await service.store.log.keys(row.uid)}
         gone = dict.fromkeys((*row.attributes, STATUS, MOVED_TO))
         attributes = {name: value for name, value in about.attributes.items() if name != MOVED_TO}
         return Append(

@@ -76,7 +76,7 @@ class Exporter:
         for one in rows:
             await self._read_log(one)
             if moved:
-                self._keys[one.uid] = await self._service.store.directory.keys(one.uid)
+                self._keys[one.uid] = await self._service.store.log.keys(one.uid)
         definitions = await self._definitions(rows)
         await self._redact(list(definitions.values()))
         left_out = [name for name, text in definitions.items() if self._redactor.mentions(text)]

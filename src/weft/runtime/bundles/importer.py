@@ -98,7 +98,8 @@ class Importer:
                 raise Corrupt(f"The blob {digest} was stored under another digest.")
         for definition in bundle.definitions:
             boundary("import.definition")
-            await store_definition(store.definitions, definition)
+            new = msgspec.structs.replace(definition, created_at=self._service.clock.now_ms())
+            await store_definition(store.definitions, new)
 
     async def _write_output(self, bundle: CheckedBundle) -> None:
         """Write the output of imported runs. A chunk that is there already is not written again."""

@@ -79,7 +79,7 @@ class Mover:
         if row.status in OVER_STATUSES:
             hint = f"To look at it elsewhere: weft export {row.id} --tree"
             raise RunFinished(f"{row.id} is {row.status}, so there is nothing to move.", hint=hint, run_id=row.id)
-        if row.workflow in INTERNAL_WORKFLOWS or row.style == "schedule":
+        if row.workflow in INTERNAL_WORKFLOWS:
             raise Refused(f"{row.id} belongs to this store and cannot be moved.", hint="Make it anew in the other one.")
         if row.parent is not None:
             parent = await self._service.store.directory.row(row.parent)
@@ -116,7 +116,7 @@ class Mover:
         for row in await exporter.tree(root):
             found = await self._read(row)
             events = [one async for one in self._service.reader.events(row) if one.seq <= row.seq]
-            logs.append(MovingLog(row.uid, events, await self._service.store.directory.keys(row.uid)))
+            logs.append(MovingLog(row.uid, events, await self._service.store.log.keys(row.uid)))
             if len(events) != row.seq:
                 raise _Busy(f"{row.id} is changing")
             if found is not None:
@@ -177,7 +177,7 @@ class Mover:
         logs = []
         for one in await Exporter(self._service).tree(row):
             events: Sequence[StoredEvent] = [stored async for stored in self._service.reader.events(one)]
-            logs.append(unmoved(one.uid, events, await self._service.store.directory.keys(one.uid)))
+            logs.append(unmoved(one.uid, events, await self._service.store.log.keys(one.uid)))
         if digest_of(logs) != moved.digest:
             raise Corrupt(f"The tree of {row.id} is not what it was when it was moved.")
         await self._record(row, moved)

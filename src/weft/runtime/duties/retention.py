@@ -66,13 +66,14 @@ class RetentionDuty:
             report = await self._collector.collect(GcOrder(policy=self._policy, reason="retention"))
         except _TurnLost:
             return
-        if report.trees or report.chunks or report.blobs:
+        if report.trees or report.chunks or report.blobs or report.versions:
             log.info(
-                "weft: retention deleted %d runs in %d trees, %d chunks of output and %d blobs",
+                "weft: retention deleted %d runs in %d trees, %d chunks of output, %d blobs and %d versions",
                 report.runs,
                 report.trees,
                 report.chunks,
                 report.blobs,
+                report.versions,
             )
 
     async def _pause(self) -> None:

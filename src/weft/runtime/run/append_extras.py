@@ -10,8 +10,9 @@ from weft.core.decider import Machine
 from weft.core.effects import ArmTimer
 from weft.core.ids import Millis, Seq, answer_key
 from weft.core.run.state import FOLD
+from weft.ports.definitions import VERSION_MARK
 from weft.ports.store import NEVER, KeyRow, Resolved, Snapshot
-from weft.runtime.programs import has_dead_letters
+from weft.runtime.programs import has_dead_letters, needs_definition
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
 
@@ -84,8 +85,16 @@ def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
         draft.attributes = {**(draft.attributes or {}), **_row_attributes(machine, event)}
     elif isinstance(event, e.RunPatched):
         draft.resolved = Resolved(machine.state.version, machine.style.name)
+        draft.attributes = {**(draft.attributes or {}), **version_marks(machine)}
     elif isinstance(event, e.MessageAnswered) and not event.repeated:
         draft.keys += (KeyRow(answer_key(event.message), "", Seq(machine.state.seq)),)
+
+
+def version_marks(machine: Machine) -> dict[str, object]:
+    """Return the attributes with which a patched graph run names the versions in its log, so that they are kept."""
+    if not needs_definition(machine.style.name):
+        return {}
+    return {f"{VERSION_MARK}{version}": True for one in machine.state.revisions for version in (one.base, one.version)}
 
 
 def _row_attributes(machine: Machine, event: e.AnyEvent) -> dict[str, object]:

@@ -32,7 +32,7 @@ class AdoptQuery(views.Form, frozen=True, kw_only=True):
     """Go on with runs that were moved with this bundle."""
 
 
-class Move(views.Form, frozen=True, kw_only=True):
+class RunMove(views.Form, frozen=True, kw_only=True):
     """Where a run is moved, why, and who says so; for people. With an API key, the key says who."""
 
     to: Annotated[str, Meta(max_length=500)] = ""
@@ -51,7 +51,7 @@ async def export(call: ApiCall) -> Reply:
 
 async def move(call: ApiCall) -> Reply:
     """End a run and all runs below it here, and return the bundle with which another store goes on."""
-    given = call.body_as(Move)
+    given = call.body_as(RunMove)
     by = given.by if call.identity.groups is None else call.identity.subject
     bundles = BundleService(call.service)
     return Reply(await bundles.move(call.parameters["id"], to=given.to, reason=given.reason, by=by))

@@ -139,6 +139,8 @@ class MemoryContent:
         self.blobs: dict[str, StoredBlob] = {}
         self.refs: dict[str, set[RunUid]] = {}
         self.definitions: dict[tuple[str, str], Definition] = {}
+        self.definitions_used: dict[tuple[str, str], Millis] = {}
+        """When versions were last put again."""
         self.tags: dict[TagKey, Tag] = {}
         self.tag_moves: dict[TagKey, list[TagMove]] = {}
         self.streams: dict[tuple[RunUid, str], StoredStream] = {}

@@ -40,10 +40,6 @@ class MemoryDirectory:
         run = self._content.runs.get(uid)
         return None if run is None else run.keys.get(key)
 
-    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
-        run = self._content.runs.get(uid)
-        return [] if run is None else [run.keys[key] for key in sorted(run.keys)]
-
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:

@@ -12,6 +12,7 @@ from weft.errors import Corrupt
 from weft.ports.store import (
     OVER_STATUSES,
     Append,
+    KeyRow,
     Loaded,
     Mail,
     NewRun,
@@ -100,6 +101,10 @@ class MemoryLog:
             for append in batch:
                 self._write(self._content.runs[append.uid], append)
         return outcomes
+
+    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
+        run = self._content.runs.get(uid)
+        return [] if run is None else [run.keys[key] for key in sorted(run.keys)]
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         run = self._content.runs.get(uid)

@@ -1,11 +1,13 @@
 """Stored versions of workflows in Postgres."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from weft.core.ids import Millis
 from weft.errors import Conflict
-from weft.ports.definitions import Definition, Origin
+from weft.ports.definitions import VERSION_MARK, Definition, Origin
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.session import Record
 from weft.stores.rules import origins_below
@@ -15,7 +17,19 @@ _PUT = (
     "INSERT INTO definitions (name, version, style, body, created_at, origin) VALUES ($1, $2, $3, $4, $5, $6) "
     "ON CONFLICT DO NOTHING RETURNING 1"
 )
-_PROMOTE = "UPDATE definitions SET origin = $3 WHERE name = $1 AND version = $2 AND origin = ANY ($4::text[])"
+_PROMOTE = (
+    "UPDATE definitions SET used_at = greatest(used_at, $4), "
+    "origin = CASE WHEN origin = ANY ($5::text[]) THEN $3 ELSE origin END WHERE name = $1 AND version = $2"
+)
+_IS_UNUSED = (
+    "greatest(created_at, used_at) < $1 "
+    "AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.workflow = d.name AND r.version = d.version) "
+    "AND NOT EXISTS (SELECT 1 FROM runs r "
+    f"WHERE r.attributes @> jsonb_build_object('{VERSION_MARK}' || d.version, true)) "
+    'AND NOT EXISTS (SELECT 1 FROM tag_moves m WHERE m.workflow = d.name AND d.version IN (m."before", m."after"))'
+)
+_UNUSED = f"SELECT name, version FROM definitions d WHERE style = $2 AND {_IS_UNUSED} ORDER BY name, version LIMIT $3"
+_REMOVE = f"DELETE FROM definitions d WHERE name = $2 AND version = $3 AND {_IS_UNUSED} RETURNING 1"
 
 
 class PostgresDefinitions:
@@ -48,8 +62,14 @@ class PostgresDefinitions:
         text = 'SELECT name, version FROM definitions WHERE style = $1 ORDER BY name COLLATE "C", version COLLATE "C"'
         return [(name, version) for name, version in await fetch(self._pool, text, style)]
 
-    async def promote(self, name: str, version: str, origin: Origin) -> None:
-        await fetch(self._pool, _PROMOTE, name, version, origin, list(origins_below(origin)))
+    async def promote(self, name: str, version: str, origin: Origin, *, at: Millis) -> None:
+        await fetch(self._pool, _PROMOTE, name, version, origin, at, list(origins_below(origin)))
+
+    async def unused(self, style: str, *, before: Millis, limit: int) -> Sequence[tuple[str, str]]:
+        return [(name, version) for name, version in await fetch(self._pool, _UNUSED, before, style, limit)]
+
+    async def remove(self, name: str, version: str, *, before: Millis) -> bool:
+        return await fetch_value(self._pool, _REMOVE, before, name, version) is not None
 
     async def _fetch_one(self, text: str, *values: str) -> Definition | None:
         row = await fetch_row(self._pool, text, *values)

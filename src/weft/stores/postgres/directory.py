@@ -115,13 +115,6 @@ class PostgresDirectory:
         row = await fetch_row(self._pool, text, uid, key)
         return None if row is None else KeyRow(*row)
 
-    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
-        text = (
-            "SELECT k.key, k.digest, k.seq FROM runs r JOIN keys k ON k.run = r.num "
-            'WHERE r.uid = $1 ORDER BY k.key COLLATE "C"'
-        )
-        return [KeyRow(*row) for row in await fetch(self._pool, text, uid)]
-
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:

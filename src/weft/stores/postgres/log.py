@@ -10,6 +10,7 @@ from weft.ports.store import (
     OPEN_STATUSES,
     OVER_STATUSES,
     Append,
+    KeyRow,
     Loaded,
     Mail,
     NewRun,
@@ -211,6 +212,13 @@ class PostgresLog:
         outcomes = await self._pool.run(lambda session: write_all(session, batch))
         self._hints.send()
         return outcomes
+
+    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
+        text = (
+            "SELECT k.key, k.digest, k.seq FROM runs r JOIN keys k ON k.run = r.num "
+            'WHERE r.uid = $1 ORDER BY k.key COLLATE "C"'
+        )
+        return [KeyRow(*row) for row in await fetch(self._pool, text, uid)]
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return parse_mail(uid, await fetch(self._pool, _INBOX, uid))

@@ -40,7 +40,7 @@ _FACTS = (
     f"WHERE n.attributes @> jsonb_build_object($3::text, r.uid) AND n.status IN ({_OPEN})) AS named "
     "FROM runs r LEFT JOIN holds h ON h.uid = r.uid WHERE r.uid = ANY ($1::text[]) ORDER BY r.uid <> $2"
 )
-_DOOM = f"UPDATE runs SET uid = '{DOOMED_UID}' || uid, status = '{DOOMED}' WHERE uid = ANY ($1::text[])"
+_DOOM = f"UPDATE runs SET uid = '{DOOMED_UID}' || num || ':' || uid, status = '{DOOMED}' WHERE uid = ANY ($1::text[])"
 _TURN = (
     "INSERT INTO turns AS t (name, host, until) VALUES ('retention', $1, $2::bigint + $3::bigint) "
     "ON CONFLICT (name) DO UPDATE SET host = excluded.host, until = excluded.until "

@@ -1,4 +1,5 @@
 """Stored versions of workflows in SQLite."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
 
@@ -10,15 +11,25 @@ import msgspec
 
 from weft.core.ids import Millis
 from weft.errors import Conflict
-from weft.ports.definitions import Definition, Origin
+from weft.ports.definitions import VERSION_MARK, Definition, Origin
 from weft.stores.rules import origins_below
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 
 _SELECT = "SELECT name, version, style, body, created_at, origin FROM definitions"
 _PROMOTE = (
-    "UPDATE definitions SET origin = ? WHERE name = ? AND version = ? AND origin IN (SELECT value FROM json_each(?))"
+    "UPDATE definitions SET used_at = max(used_at, ?4), "
+    "origin = CASE WHEN origin IN (SELECT value FROM json_each(?5)) THEN ?3 ELSE origin END "
+    "WHERE name = ?1 AND version = ?2"
 )
+_IS_UNUSED = (
+    "max(created_at, used_at) < ?1 "
+    "AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.workflow = d.name AND r.version = d.version) "
+    f"AND NOT EXISTS (SELECT 1 FROM attributes a WHERE a.name = '{VERSION_MARK}' || d.version) "
+    "AND NOT EXISTS (SELECT 1 FROM tag_moves m WHERE m.workflow = d.name AND d.version IN (m.before, m.after))"
+)
+_UNUSED = f"SELECT name, version FROM definitions d WHERE style = ?2 AND {_IS_UNUSED} ORDER BY name, version LIMIT ?3"
+_REMOVE = f"DELETE FROM definitions AS d WHERE name = ?2 AND version = ?3 AND {_IS_UNUSED}"
 
 
 class SqliteDefinitions:
@@ -56,9 +67,20 @@ class SqliteDefinitions:
         text = "SELECT name, version FROM definitions WHERE style = ? ORDER BY name, version"
         return self._reader.read(lambda connection: list(connection.execute(text, (style,))))
 
-    async def promote(self, name: str, version: str, origin: Origin) -> None:
+    async def promote(self, name: str, version: str, origin: Origin, *, at: Millis) -> None:
         below = msgspec.json.encode(origins_below(origin)).decode()
-        await self._writer.small(lambda connection: connection.execute(_PROMOTE, (origin, name, version, below)))
+        await self._writer.small(lambda connection: connection.execute(_PROMOTE, (name, version, origin, at, below)))
+
+    async def unused(self, style: str, *, before: Millis, limit: int) -> Sequence[tuple[str, str]]:
+        values = (before, style, limit)
+        return await self._reader.read_in_thread(lambda connection: list(connection.execute(_UNUSED, values)))
+
+    async def remove(self, name: str, version: str, *, before: Millis) -> bool:
+        def work(connection: apsw.Connection) -> bool:
+            connection.execute(_REMOVE, (before, name, version))
+            return bool(connection.changes())
+
+        return await self._writer.large(work)
 
 
 def _read(connection: apsw.Connection, name: str, version: str) -> Definition | None:

@@ -110,14 +110,6 @@ class SqliteDirectory:
 
         return self._reader.read(work)
 
-    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
-        text = "SELECT key, digest, k.seq FROM runs r JOIN keys k ON k.run = r.num WHERE uid = ? ORDER BY key"
-
-        def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
-            return connection.execute(text, (uid,)).fetchall()
-
-        return [KeyRow(*row) for row in self._reader.read(work)]
-
     async def claimable(
         self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
     ) -> Sequence[RunRow]:

@@ -12,6 +12,7 @@ from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.ports.store import (
     OPEN_STATUSES,
     Append,
+    KeyRow,
     Loaded,
     Mail,
     NewRun,
@@ -120,6 +121,14 @@ class SqliteLog:
         check_numbering(batch)
         numbers = self._writer.numbers
         return await self._writer.large(lambda connection: Batch(connection, NOBODY, numbers).write_together(batch))
+
+    async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
+        text = "SELECT key, digest, k.seq FROM runs r JOIN keys k ON k.run = r.num WHERE uid = ? ORDER BY key"
+
+        def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
+            return connection.execute(text, (uid,)).fetchall()
+
+        return [KeyRow(*row) for row in self._reader.read(work)]
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return self._reader.read(lambda connection: _inbox(connection, uid))

@@ -40,7 +40,7 @@ _TREE = (
     # CROSS keeps the order: SQLite would visit all runs and look each of them up in the tree.
     "FROM tree t CROSS JOIN runs r ON r.uid = t.uid LEFT JOIN holds h ON h.uid = r.uid ORDER BY r.uid <> ?1"
 )
-_DOOM = f"UPDATE runs SET uid = '{DOOMED_UID}' || uid, status = '{DOOMED}' WHERE uid = ?"
+_DOOM = f"UPDATE runs SET uid = '{DOOMED_UID}' || num || ':' || uid, status = '{DOOMED}' WHERE uid = ?"
 _DOOMED = f"SELECT num, attributes FROM runs WHERE status = '{DOOMED}' AND id <> uid ORDER BY created_at, uid LIMIT ?"
 PARTS = {
     "events": "num",

@@ -1,0 +1,2 @@
+-- When a version was last put again. One that nothing names is deleted some time after that.
+ALTER TABLE definitions ADD COLUMN used_at INTEGER NOT NULL DEFAULT 0;
