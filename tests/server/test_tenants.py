@@ -53,7 +53,7 @@ RULES = {
     "followRun": RUN, "listStreams": RUN, "readStream": RUN, "followStream": RUN, "patchRun": RUN, "undoPatch": RUN,
     "getRunVersions": RUN, "setResult": RUN,
     "decide": PLACE, "makeLinks": PLACE, "requeueDeadLetter": PLACE, "discardDeadLetter": PLACE,
-    "exportRun": RUN, "importBundle": SHARED, "patchWorkflow": SHARED,
+    "exportRun": RUN, "moveRun": RUN, "importBundle": SHARED, "patchWorkflow": SHARED,
     "listTags": SHARED, "getTag": SHARED, "putTag": SHARED, "undoTag": SHARED, "redoTag": SHARED,
     "registerSteps": OPERATORS, "updateSteps": OPERATORS, "unregisterStep": OPERATORS,
     "claimTasks": OPERATORS, "keepTask": OPERATORS, "emitOutput": OPERATORS, "completeTask": OPERATORS,
@@ -444,10 +444,14 @@ PORT_RULES = {
     "streams": {"read": FOREIGN_EMPTY, "write": FOREIGN_EMPTY, "lengths": FOREIGN_EMPTY},
     "blobs": {"put": COMMON, "get": COMMON, "sweep": COMMON},
     "retention": {"doom": FOREIGN_EMPTY, "clear": COMMON, "is_doomed": FOREIGN_EMPTY},
-    "holds": {"add": FOREIGN_EMPTY, "end": FOREIGN_EMPTY, "find": FOREIGN_EMPTY, "audit": FOREIGN_EMPTY},
+    "holds": {
+        "add": FOREIGN_EMPTY, "end": FOREIGN_EMPTY, "find": FOREIGN_EMPTY, "audit": FOREIGN_EMPTY,
+        "record": FOREIGN_EMPTY,
+    },
     "tags": {"get": FOREIGN_EMPTY, "find": FOREIGN_EMPTY, "moves": FOREIGN_EMPTY, "write": FOREIGN_EMPTY},
     "definitions": {
         "put": COMMON, "get": COMMON, "versions": COMMON, "names": COMMON, "promote": COMMON,
+        "unused": COMMON, "remove": COMMON,
     },
 }  # fmt: skip
 
@@ -534,6 +538,7 @@ def foreign(port: str, method: str, row: RunRow) -> list[tuple[tuple[Any, ...], 
         ("holds", "add"): [((row.uid, entry), {})],
         ("holds", "end"): [((row.uid, entry), {})],
         ("holds", "find"): [(([row.uid],), {})],
+        ("holds", "record"): [((entry,), {})],
         ("holds", "audit"): [((), {}), ((), {"run": row.id})],
     }
     return calls[port, method]

@@ -53,7 +53,7 @@ from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit import RunCreator
 from weft.runtime.commit_feed import CommitFeed
-from weft.runtime.finished_error import finished_error, imported_error, moved_to
+from weft.runtime.finished_error import finished_error, imported_error, moved_error, moved_to
 from weft.runtime.orders import StartOrder, pin_version, start_of
 from weft.runtime.programs import AnyProgram, input_differences, is_published, needs_definition, store_definition
 from weft.runtime.reader import RunReader, goals_in
@@ -316,6 +316,8 @@ class RunService:
         token = _token(command, key, row.seq)
         if token is not None and await self._is_known(row, token):
             return
+        if row.status == MOVED:
+            raise moved_error(row, command)
         actor = await self._actor(row, command)
         if actor is not None and self.local is not None:
             try:
