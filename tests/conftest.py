@@ -25,7 +25,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 # Examples derive from the test, not from a clock or a local database, so a failure here is a failure everywhere.
-settings.register_profile("weft", derandomize=True, database=None, deadline=None, max_examples=scale.scaled(30, 100))
+settings.register_profile("weft", derandomize=True, database=None, deadline=None, max_examples=scale.scaled(10, 100))
 settings.load_profile("weft")
 
 # What is imported and collected stays: to look through all of it for garbage, over and over, costs seconds.
@@ -58,7 +58,7 @@ def unchanged_process() -> Iterator[None]:
     yield
     if _environment() != environment:
         os.environ.clear()
-        os.environ.update(environment)
+        os.environ.update({os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()})
     sys.path[:] = path
     os.chdir(folder)
     root.handlers[:] = handlers
@@ -69,10 +69,10 @@ def unchanged_process() -> Iterator[None]:
             del sys.modules[name]
 
 
-def _environment() -> dict[str, str]:
+def _environment() -> dict[bytes, bytes]:
     """Return the environment without the name of the running test, which pytest keeps there and changes itself."""
-    found = dict(os.environ)
-    found.pop("PYTEST_CURRENT_TEST", None)
+    found: dict[bytes, bytes] = os.environ._data.copy()  # as it is kept: every test would decode all of it twice
+    found.pop(b"PYTEST_CURRENT_TEST", None)
     return found
 
 

@@ -30,7 +30,7 @@ def assert_same_everywhere(app: weft.App, turns: list[Turn], *, snapshot: bool) 
         assert encoded(asked) == encoded(cut.rest), f"cut {at}"
 
 
-@pytest.mark.parametrize("name", scale.sample(8, sorted(CORPUS)))
+@pytest.mark.parametrize("name", scale.sample(4, sorted(CORPUS)))
 @pytest.mark.parametrize("snapshot", [False, True])
 def test_cut_between_any_two_commands_the_code_asks_for_the_rest(name: str, snapshot: bool) -> None:
     for seed in range(4):
@@ -39,7 +39,7 @@ def test_cut_between_any_two_commands_the_code_asks_for_the_rest(name: str, snap
         assert_same_everywhere(app, stage.turns, snapshot=snapshot)
 
 
-@pytest.mark.parametrize("name", scale.sample(8, sorted(CORPUS)))
+@pytest.mark.parametrize("name", scale.sample(4, sorted(CORPUS)))
 def test_a_run_that_is_cancelled_somewhere_replays_too(name: str) -> None:
     for seed in range(4):
         app, stage = recorded(name, seed, cancel=True)

@@ -73,7 +73,7 @@ BOMBS = [
 ]
 
 
-@pytest.mark.parametrize("text", scale.sample(6, BOMBS))
+@pytest.mark.parametrize("text", scale.sample(3, BOMBS))
 def test_a_bomb_is_stopped_by_its_budget(text: str) -> None:
     def evaluate() -> None:
         with pytest.raises(EvaluationFailed) as caught:
@@ -85,17 +85,20 @@ def test_a_bomb_is_stopped_by_its_budget(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "many.exists(m, double(zeros) > 1.0)",
-        "many.exists(m, huge * huge > 1)",
-        "many.exists(m, huge % 7 > 1 || huge / 7 > 1)",
-        "many.exists(m, text > text)",
-        "many.exists(m, timestamp('2026-05-06T07:08:09Z').getHours(m.name) > 99)",
-        "many.exists(m, timestamp('2026-05-06T07:08:09Z').getHours('99:99') > 99)",
-        "many.exists(m, text.lowerAscii() == m.name)",
-        "many.exists(m, int(zeros) > 1 || bool(text) || timestamp(text) == duration(text))",
-        "many.exists(m, string(huge) == 'x')",
-    ],
+    scale.sample(
+        3,
+        [
+            "many.exists(m, double(zeros) > 1.0)",
+            "many.exists(m, huge * huge > 1)",
+            "many.exists(m, huge % 7 > 1 || huge / 7 > 1)",
+            "many.exists(m, text > text)",
+            "many.exists(m, timestamp('2026-05-06T07:08:09Z').getHours(m.name) > 99)",
+            "many.exists(m, timestamp('2026-05-06T07:08:09Z').getHours('99:99') > 99)",
+            "many.exists(m, text.lowerAscii() == m.name)",
+            "many.exists(m, int(zeros) > 1 || bool(text) || timestamp(text) == duration(text))",
+            "many.exists(m, string(huge) == 'x')",
+        ],
+    ),
 )
 def test_a_costly_function_in_a_loop_is_answered(text: str) -> None:
     bound = {**BOUND, "huge": 10**4_000, "zeros": "0" * 200_000}
@@ -160,7 +163,7 @@ SPECS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("spec", scale.sample(3, SPECS), ids=str)
+@pytest.mark.parametrize("spec", scale.sample(2, SPECS), ids=str)
 @pytest.mark.parametrize("index", range(4), ids=["ring", "pair", "deep", "doubled"])
 def test_cyclic_deep_and_doubled_values_are_survived(spec: Any, index: int) -> None:
     value, other = cyclic_values(0)[index], cyclic_values(1)[index]
@@ -187,7 +190,10 @@ def test_results_that_double_are_not_handed_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["$..[?@..[?@..[?@..a]]]", "$..*..*..*..*", "$..[?count(@..*..*..*) > 1]", "$..[?@..[?count($..*) > 1]]"]
+    "path",
+    scale.first(
+        1, ["$..[?@..[?@..[?@..a]]]", "$..*..*..*..*", "$..[?count(@..*..*..*) > 1]", "$..[?@..[?count($..*) > 1]]"]
+    ),
 )
 def test_a_jsonpath_bomb_is_stopped_by_its_budget(path: str) -> None:
     value = {str(n): {"a": [{"a": list(range(20))} for _ in range(20)]} for n in range(50)}

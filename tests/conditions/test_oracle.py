@@ -22,7 +22,7 @@ pytestmark = MARKS
 
 # In all 10,000 random expressions in `make proof`, in parts that run side by side.
 PARTS = range(10)
-PART = scaled(40, 1_000)
+PART = scaled(10, 1_000)
 
 
 def typed(value: Any) -> Any:
@@ -73,7 +73,7 @@ def their_tree(text: str) -> Any:
         return COMPILE
 
 
-@settings(max_examples=scaled(100, 800))
+@settings(max_examples=scaled(20, 800))
 @given(expressions)
 def test_both_evaluators_agree(text: str) -> None:
     assert typed(ours(text)) == typed(ask(text, DATA))

@@ -29,7 +29,7 @@ from weft.core.run.statuses import LIVE, TRANSITIONS
 from weft.errors import WeftError
 
 TAPES = st.lists(st.integers(0, 2**16), max_size=250)
-HISTORIES = settings(max_examples=scale.scaled(50, 250))
+HISTORIES = settings(max_examples=scale.scaled(15, 250))
 
 
 def fold(history: History) -> CodeMachine:
@@ -147,7 +147,7 @@ IDENTIFIED = (
 """Commands that the state itself recognises. Messages and steering carry keys, which the service looks up."""
 
 
-@settings(max_examples=scale.scaled(50, 250))
+@settings(max_examples=scale.scaled(15, 250))
 @given(TAPES)
 def test_what_was_applied_once_decides_nothing_at_any_later_point(numbers: list[int]) -> None:
     done: list[c.AnyCommand] = []
@@ -277,6 +277,7 @@ ELSEWHERE = {
 MOVES = {e.RunMoved, e.RunAdopted}
 
 
+@pytest.mark.proof
 def test_the_status_changes_only_as_the_table_says_and_every_change_happens() -> None:
     seen = {change for history in many_histories(1500) for change in history.statuses}
     assert not seen - TRANSITIONS

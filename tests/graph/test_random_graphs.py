@@ -19,9 +19,9 @@ from weft.errors import BadGraph
 from weft.graphs.load import load_graph
 
 PARTS = scaled(2, 6)
-GRAPHS = range(scaled(24, 520))
-EARLY = range(scaled(8, 100))
-PLANTED = range(scaled(20, 150))
+GRAPHS = range(scaled(12, 520))
+EARLY = range(scaled(4, 100))
+PLANTED = range(scaled(10, 150))
 WILD = range(scaled(40, 1200))
 pytestmark = MARKS
 FAILING = (0.0, 0.1, 0.3)
@@ -138,7 +138,7 @@ def test_graphs_that_are_called_sound_never_hang() -> None:
     assert outcomes["unsound"] > len(WILD) / 120
 
 
-TIMED = range(scaled(8, 240))
+TIMED = range(scaled(4, 240))
 """Graphs whose joins have deadlines. Timers fire whenever the order says so, also long before tasks are answered."""
 
 
@@ -156,7 +156,7 @@ def test_deadlines_of_joins_leave_every_run_an_end_and_its_counts_right(seeds: r
             assert replayed(play.graph, play.log[place:], snapshot) == live, (seed, place)
 
 
-@parts(range(scaled(6, 60)))
+@parts(range(scaled(2, 60)))
 def test_well_nested_graphs_with_deadlines_are_not_unsound(seeds: range) -> None:
     for seed in seeds:
         verdict = check_soundness(load_graph(timed(well_nested(seed), seed)).graph)

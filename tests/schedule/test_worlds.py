@@ -29,7 +29,7 @@ def test_the_zones_change_their_clocks_both_ways_and_one_by_half_an_hour() -> No
     assert "Australia/Lord_Howe" in ZONES
 
 
-@pytest.mark.parametrize("seed", first(2, range(0, WORLDS, PER_CHUNK)))
+@pytest.mark.parametrize("seed", first(1, range(0, WORLDS, PER_CHUNK)))
 def test_each_nominal_time_is_fired_or_missed_exactly_once(seed: int) -> None:
     seen: Counter[str] = Counter()
 
@@ -38,6 +38,7 @@ def test_each_nominal_time_is_fired_or_missed_exactly_once(seed: int) -> None:
     assert seen["jump"]
 
 
+@pytest.mark.proof
 def test_these_worlds_see_every_fault() -> None:
     seen: Counter[str] = Counter()
     failures(range(500, 530), seen)

@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
@@ -192,6 +193,12 @@ def test_what_is_believed_of_keys_is_believed_for_a_second() -> None:
 # --- tokens ------------------------------------------------------------------------------------------------------
 
 
+@cache
+def rsa_key(kid: str) -> Any:
+    """A key by its name: to make one costs more than a test."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
 class Provider:
     """An identity provider on loopback: its keys, and how often they were fetched."""
 
@@ -221,7 +228,7 @@ class Provider:
         )
 
     def add(self, kid: str) -> None:
-        self.keys[kid] = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self.keys[kid] = rsa_key(kid)
 
     def published(self) -> list[Any]:
         return [
@@ -230,7 +237,13 @@ class Provider:
         ]
 
     def token(self, kid: str = "one", *, key: Any = None, alg: str = "RS256", **claims: Any) -> str:
-        whole: dict[str, Any] = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": time.time() + 60, "scope": "read"}
+        whole: dict[str, Any] = {
+            "iss": ISSUER,
+            "aud": AUDIENCE,
+            "sub": "ann",
+            "exp": time.time() + 3600,
+            "scope": "read",
+        }
         whole = {name: value for name, value in (whole | claims).items() if value is not None}
         return jwt.encode(whole, key or self.keys[kid], algorithm=alg, headers={"kid": kid})
 
@@ -274,7 +287,7 @@ def test_a_token_says_who_it_is_and_what_it_may_do(guarded: Server, provider: Pr
 
 
 def other_key() -> Any:
-    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    return rsa_key("other")
 
 
 @pytest.mark.parametrize(
@@ -282,7 +295,7 @@ def other_key() -> Any:
     [
         {"exp": 1},
         {"exp": None},
-        {"nbf": time.time() + 3600},
+        {"nbf": time.time() + 86_400},
         {"iss": "https://elsewhere.example"},
         {"iss": None},
         {"aud": "other"},
@@ -306,7 +319,7 @@ def test_a_token_that_is_not_for_us_or_not_good_is_refused(
 
 
 def test_a_token_without_a_signature_or_of_garbage_is_refused(guarded: Server, provider: Provider) -> None:
-    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": time.time() + 60, "scope": "admin"}
+    claims = {"iss": ISSUER, "aud": AUDIENCE, "sub": "ann", "exp": time.time() + 3600, "scope": "admin"}
     bare = jwt.encode(claims, "", algorithm="none", headers={"kid": "one"})
     head, body, _ = provider.token().split(".")
     for token in (bare, f"{head}.{body}.", f"{head}.{body}.AAAA", "a.b.c", "...", "x"):

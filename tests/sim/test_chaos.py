@@ -20,7 +20,7 @@ from tests.sim.workflows import CODE, Cast
 
 SEEDS = 2_000
 PER_CHUNK = 10
-WORLDS = scaled(2, 8)
+WORLDS = scaled(1, 8)
 ROOT = Path(__file__).parents[2]
 
 REACHED = (
