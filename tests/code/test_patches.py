@@ -160,6 +160,20 @@ def test_a_patch_of_a_code_run_has_nothing_but_a_version(world: World, patched: 
         patch(world, **patched)
 
 
+def test_a_run_that_does_not_fit_is_forked_to_the_version_and_nothing_is_done_twice(world: World) -> None:
+    run = start(world)
+    patch(world, to="2")
+    world.perform(lambda: world.app.workflows.tag("order", "card", "3"))
+
+    fork = run.fork(before="charge", to="card", set={"charge_card": "charged before"}, id="o-1-card")
+    fork.send("go")
+
+    assert fork.result() == "shipped ann"
+    assert (calls(world, "charge"), calls(world, "charge_card")) == (1, 0)
+    with pytest.raises(weft.Refused, match="no host has order in version 7"):
+        run.fork(before="charge", to="7")
+
+
 def test_undo_and_redo_are_judged_like_every_patch(world: World) -> None:
     run = start(world)
     patch(world, to="2")

@@ -20,9 +20,12 @@ from weft.core.run.withheld import WOULD_PERFORM
 from weft.core.schedule.calendar import ATTRIBUTE
 from weft.errors import Corrupt, NotFound, Refused, UsageError
 from weft.ports.store import Append, NewRun, RunRow, StoredEvent
+from weft.runtime.code_patches import named_version
 from weft.runtime.fork_order import ForkOrder
 from weft.runtime.fork_patches import decide_patch, patch_command, patch_of
 from weft.runtime.fork_points import LogTrail
+from weft.runtime.offered_versions import is_offered
+from weft.runtime.patches import PatchService
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, FORKED_FROM, version_marks
 from weft.runtime.schemas import check_schema
@@ -246,10 +249,18 @@ class ForkLog:
             results=await self._kept(order.set, "a result has"),
             state=await self._kept(order.state, "the state has"),
             given=await self._kept(order.given, "a fact has"),
-            version=order.to,
+            version=await self._version(order.to) if order.to else "",
             ahead=order.before,
             by=self._by,
         )
+
+    async def _version(self, name: str) -> str:
+        """Return the version of the code with this name or tag. Raises Refused if no host has it."""
+        version = await named_version(PatchService(self._service), self._row, name)
+        if not await is_offered(self._service, self._row.workflow, version):
+            hint = f"Deploy it first. To see what is hosted: weft workflows {self._row.workflow}"
+            raise fork.bad_edit([f"no host has {self._row.workflow} in version {version[:60]}"], hint=hint)
+        return version
 
     async def _edited_input(self, machine: Machine, order: ForkOrder) -> Raw:
         there = values.decode(await self._service.values.load(bytes(machine.state.input)))

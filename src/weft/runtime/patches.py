@@ -268,7 +268,8 @@ class PatchService:
         """Work out the plan on a read-only copy of the run."""
         reader = self._service.reader
         machine: Any = await reader.machine(row)
-        past = await reader.past(row)
+        # The log of a code run has been replayed already.
+        past = await reader.past(row) if is_published(row.style) else []
         if prepared.definition is not None:
             reader.learn(prepared.definition)
         now = max(self.clock.now_ms(), machine.state.at)
