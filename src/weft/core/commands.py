@@ -178,6 +178,8 @@ class PatchRun(Command, frozen=True, kw_only=True, tag="patch_run"):
     base: str = ""
     version: str = ""
     prepared: Raw = ABSENT
+    worked_out: Raw = ABSENT
+    """The plan and the event, if they were worked out before; styles may use them if nothing has happened since."""
     undoes: int = 0
     """The rev that this patch undoes."""
     expect: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from msgspec import Raw
 
@@ -16,6 +16,8 @@ from weft.runtime.language import LANGUAGE
 from weft.runtime.schemas import check_schema
 
 T = TypeVar("T")
+InThread = Callable[[Callable[[], Any]], Awaitable[Any]]
+"""Calls a function in a thread."""
 
 
 class DecisionInputs:
@@ -34,11 +36,14 @@ class DecisionInputs:
         self._read_versions = read_versions
         self.env = Env(now=now, check=check_schema, blob=self._loaded.get, keep=self._keep, log=lambda: past)
 
-    async def decided(self, decide: Callable[[Env], T]) -> T:
-        """Return what is decided. Loads whatever the decision lacks. Raises NotFound, Corrupt."""
+    async def decided(self, decide: Callable[[Env], T], in_thread: InThread | None = None) -> T:
+        """Return what is decided. Loads whatever the decision lacks. Raises NotFound, Corrupt.
+
+        A decision that may be long is made ``in_thread``, so that other runs go on meanwhile.
+        """
         while True:
             try:
-                return decide(self.env)
+                return decide(self.env) if in_thread is None else await in_thread(lambda: decide(self.env))
             except MissingInputs as missing:
                 await self._load(missing)
 

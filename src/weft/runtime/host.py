@@ -181,6 +181,7 @@ class Host:
             delivery=self.delivery,
             claims=self.claims,
             background=self.background,
+            in_thread=self._executor.in_thread,
         )
 
     def _local_work(self) -> LocalWork:

@@ -17,6 +17,7 @@ from weft.ports.store import Directory, RunRow
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.commit import GroupWriter, Measured
+from weft.runtime.decision_inputs import InThread
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
 from weft.runtime.ownership.begin import RunStarter
@@ -44,12 +45,15 @@ class LocalRuns:
         delivery: CommandDelivery,
         claims: Claims,
         background: BackgroundTasks,
+        in_thread: InThread,
     ) -> None:
         self.host = host
         self.catalogue = catalogue
         """The workflows and steps of this host."""
         self.publish = publish
         """Store the graphs of this host that are not stored yet."""
+        self.in_thread = in_thread
+        """Call a function in a thread, because it may be slow."""
         self._runs = runs
         self._status = status
         self._starter = starter

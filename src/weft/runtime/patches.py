@@ -26,6 +26,7 @@ from weft.core.run.revisions import to_redo, to_undo
 from weft.core.run.state import State
 from weft.core.run.statuses import unknown_command
 from weft.core.run.style import JudgedPatch
+from weft.core.run.worked_out import hand_over
 from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, StaleBase
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 TRIES_MAX = 20
 """How often a patch is judged again because the run has moved on meanwhile."""
+HANDED_OVER_MAX = 5
+"""How often a run gets a plan that was worked out here. If it moves on all the time, it works the plan out itself."""
 PATIENCE_SECONDS = 10.0
 POLL_SECONDS = 0.02
 WAITS = "No process hosts the run now; the next host will apply the patch."
@@ -222,10 +225,10 @@ class PatchService:
         known = await self._applied_before(run_id, key) if options.key is not None else None
         if known is not None:
             return known
-        for _ in range(TRIES_MAX):
+        for tried in range(TRIES_MAX):
             row = await self._service.row(RunId(run_id))
             command, prepared = await make(row)
-            judged = await self._judge(row, command, prepared)
+            judged, seq = await self._judge(row, command, prepared)
             plan = judged.plan
             if options.dry_run:
                 return plan
@@ -236,7 +239,8 @@ class PatchService:
             if judged.is_outdated:
                 continue
             try:
-                return await self._apply(row, msgspec.structs.replace(command, expect=plan.digest), plan, prepared, key)
+                ready = _ready(command, judged, seq if tried < HANDED_OVER_MAX else None)
+                return await self._apply(row, ready, plan, prepared, key)
             except PatchRefused as error:
                 stale = isinstance(error, StaleBase) and not _names_base(command)
                 again = error.code == "patch.moved_on" and error.plan.digest == plan.digest
@@ -264,8 +268,8 @@ class PatchService:
             applied=True,
         )
 
-    async def _judge(self, row: RunRow, command: c.PatchRun, prepared: PreparedPatch) -> JudgedPatch:
-        """Work out the plan on a read-only copy of the run."""
+    async def _judge(self, row: RunRow, command: c.PatchRun, prepared: PreparedPatch) -> tuple[JudgedPatch, int | None]:
+        """Work out the plan on a copy of the run, in a thread. Also returns after which event, if that is certain."""
         reader = self._service.reader
         machine: Any = await reader.machine(row)
         # The log of a code run has been replayed already.
@@ -274,7 +278,10 @@ class PatchService:
             reader.learn(prepared.definition)
         now = max(self.clock.now_ms(), machine.state.at)
         inputs = DecisionInputs(self._service.store.blobs, now, past, partial(reader.read_versions, row))
-        return await inputs.decided(lambda env: judge_patch(machine, command, env))
+        seq = machine.state.seq if len(past) == machine.state.seq else None
+        local = self._service.local
+        in_thread = local.in_thread if local is not None else None  # a process without runs has nothing else to do
+        return await inputs.decided(lambda env: judge_patch(machine, command, env), in_thread), seq
 
     async def _apply(
         self, row: RunRow, command: c.PatchRun, plan: PatchPlan, prepared: PreparedPatch, key: str
@@ -311,6 +318,12 @@ def _command(patch: Raw, prepared: PreparedPatch, options: PatchOptions, *, undo
         reason=options.reason or prepared.reason,
         approved_by=options.approved_by,
     )
+
+
+def _ready(command: c.PatchRun, judged: JudgedPatch, seq: int | None) -> c.PatchRun:
+    """Return the command for a plan. If it is known for which event, the run need not work it out again."""
+    worked_out = hand_over(judged, seq) if seq is not None and judged.event is not None else command.worked_out
+    return msgspec.structs.replace(command, expect=judged.plan.digest, worked_out=worked_out)
 
 
 def _names_base(command: c.PatchRun) -> bool:

@@ -40,6 +40,7 @@ from weft.core.run.mail import MAIL
 from weft.core.run.state import Child, OpenTask, Status, Undo
 from weft.core.run.statuses import ALLOWED
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
+from weft.core.run.worked_out import take_over
 from weft.errors import Failure, NotFound, Refused
 
 _EMPTY_ENV = Env(now=0, check=lambda *_: None)
@@ -116,7 +117,7 @@ class GraphStyle:
         return None
 
     def needs_log(self, command: c.PatchRun | c.RetryRun) -> bool:
-        return isinstance(command, c.PatchRun) or bool(command.start)
+        return not bytes(command.worked_out) if isinstance(command, c.PatchRun) else bool(command.start)
 
     def retry(self, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
         if command.start:
@@ -125,6 +126,9 @@ class GraphStyle:
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
         """Judge a patch. The inputs of a patch are looked for before it is decided: it is not worked out twice."""
+        ready = take_over(command, self.state)
+        if ready is not None:
+            return ready
         known, seq = self._judged, self.state.seq
         if known is None or known[0] is not command or known[1] != seq:
             judged = judge_graph_patch(self.program, _fold, self.state, command, env)
