@@ -113,13 +113,14 @@ class GraphProgram:
         version: str,
         registry: Registry,
         find: Callable[[str], GraphProgram | None] = lambda _: None,
+        ways: Ways | None = None,
     ) -> None:
-        """``find`` returns another version of the same graph, if it is in memory."""
+        """``find`` returns another version of the same graph, if it is in memory. ``ways``: if they are known."""
         self._find = find
         self.name = graph.name
         self.version = version
         self.graph = graph
-        self.ways = Ways(graph)
+        self.ways = ways or Ways(graph)
         self.reader: ExpressionReader = LANGUAGE
         self._registry = registry
         self._revision = registry.revision
@@ -128,7 +129,7 @@ class GraphProgram:
 
     def beside(self, find: Callable[[str], GraphProgram | None]) -> GraphProgram:
         """Return the same program, with other versions beside it."""
-        return GraphProgram(self.graph, self.version, self._registry, find)
+        return GraphProgram(self.graph, self.version, self._registry, find, self.ways)
 
     def at(self, version: str) -> GraphProgram:
         """Return the program of another version of this graph. Raises MissingInputs."""

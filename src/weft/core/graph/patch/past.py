@@ -142,7 +142,8 @@ class _NotedProgram:
     def __init__(self, program: HostedGraph) -> None:
         self._program = program
         self.graph = _all_remembered(program.graph)
-        self.ways = Ways(self.graph)
+        # Where all outputs are remembered, no node is routed by these tables.
+        self.ways = Ways(msgspec.structs.replace(self.graph, nodes={}, edges={}))
         self.reader = program.reader
 
     def at(self, version: str) -> _NotedProgram:
