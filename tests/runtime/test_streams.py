@@ -156,7 +156,7 @@ def test_what_a_step_emitted_is_stored_before_its_result() -> None:
     [
         ({1, 2}, "tokens", "cannot be stored"),
         ("x" * 70_000, "tokens", "the limit is 65,536"),
-        ("x", "a/b", "cannot name"),
+        ("x", "a/b", "is not a valid name"),
     ],
 )
 def test_what_cannot_be_kept_fails_the_step(chunk: Any, stream: str, complaint: str) -> None:
