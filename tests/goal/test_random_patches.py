@@ -21,7 +21,7 @@ from weft.errors import PatchRefused, Refused, RunFinished
 
 pytestmark = scale.MARKS
 
-WORLDS = scale.scaled(50, 4_000)
+WORLDS = scale.scaled(20, 4_000)
 
 
 def test_patched_runs_end_and_keep_their_promises() -> None:

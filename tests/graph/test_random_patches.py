@@ -21,7 +21,7 @@ from weft.core.ids import EntryId
 from weft.errors import BadGraph, Failure, NotFound, PatchRefused, Refused
 
 pytestmark = scale.MARKS
-SEEDS = scale.scaled(range(60), range(3_000))
+SEEDS = scale.scaled(range(30), range(3_000))
 MARKING = ("tokens", "frames", "loops", "slots", "data")
 
 
