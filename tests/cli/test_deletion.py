@@ -35,10 +35,10 @@ def test_old_runs_are_collected(weft: Weft) -> None:
     assert refused.code == 2
     assert "Nothing says how long runs are kept" in refused.err
     assert weft("keep", "two", "--reason", "a court").code == 0
-    assert "1 runs in 1 trees would be deleted" in weft("gc", "--older", "0s", "--dry-run").out
+    assert "1 run in 1 tree would be deleted" in weft("gc", "--older", "0s", "--dry-run").out
     said = weft("gc", "--older", "0s", "--where", "workflow=hello").out
-    assert "1 runs in 1 trees deleted" in said
-    assert "1 trees stay: a hold lies on them" in said
+    assert "1 run in 1 tree deleted" in said
+    assert "Trees that stay: 1 (a hold lies on them)" in said
     assert weft("gc", "--older", "1d", "--json").json()["trees"] == 0
 
 

@@ -16,6 +16,7 @@ from weft.authoring.results import Again, Answer, Done, again, done
 from weft.authoring.runnable import RunnableGroup
 from weft.authoring.workflows import Workflow, WorkflowProgram
 from weft.core.ids import RunId, RunUid
+from weft.core.plurals import pluralize
 from weft.observe.code_views import PROGRESS
 from weft.runtime.bulk import VERSION, WORKFLOW, apply_batch
 from weft.runtime.bulk_plan import BulkBatch, BulkResult, RefusedRuns
@@ -78,7 +79,7 @@ async def _ask(ctx: Context, job: BulkJob, review: list[str], refused: list[Refu
         "reason": job.reason,
         "by": job.by,
     }
-    title = f"{job.verb} {len(job.ids):,} runs?"
+    title = f"{job.verb} {pluralize(len(job.ids), 'run')}?"
     return await ctx.ask("review", title=title, of=review, about=about, four_eyes=True)
 
 

@@ -16,6 +16,7 @@ from weft.cli.run_control import is_acted_on
 from weft.cli.run_list import RunFilter
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.ids import RunId
+from weft.core.plurals import pluralize
 from weft.runtime.bulk import BulkService
 from weft.runtime.bulk_plan import BulkOrder, BulkPlan
 from weft.runtime.service import RunService
@@ -85,7 +86,7 @@ def _is_wanted(typed: TypedBulk, plan: BulkPlan) -> bool:
     if not sys.stdin.isatty() or typed.json:
         say("nothing was changed. To do it, repeat the command with --yes.")
         return False
-    return input(f"{typed.verb} {plan.would_apply:,} runs? [y/N] ").strip().lower() in ("y", "yes")
+    return input(f"{typed.verb} {pluralize(plan.would_apply, 'run')}? [y/N] ").strip().lower() in ("y", "yes")
 
 
 async def _say_who(service: RunService, run: RunId) -> None:
@@ -104,7 +105,7 @@ def _print_plan(plan: BulkPlan, address: str) -> None:
     refused = sum(group.count for group in plan.refused)
     unchanged = f", {plan.unchanged:,} already so" if plan.unchanged else ""
     counts = f"{plan.would_apply:,} would apply{unchanged}, {refused:,} refused"
-    out.print(f"{plan.verb}: {plan.matched:,} runs, {counts}. Store: {store_label(address)}.")
+    out.print(f"{plan.verb}: {pluralize(plan.matched, 'run')}, {counts}. Store: {store_label(address)}.")
     if plan.refused:
         print_table(
             out,

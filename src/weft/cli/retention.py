@@ -10,6 +10,7 @@ from weft.cli.login import login
 from weft.cli.output import print_json
 from weft.cli.run_list import PAGE_MAX, RunFilter
 from weft.cli.store_access import open_run, open_service
+from weft.core.plurals import pluralize
 from weft.errors import UsageError
 from weft.ports.store import RunQuery
 from weft.runtime.bundles.tree_archive import TreeArchive
@@ -37,9 +38,9 @@ async def delete_run(run: str, *, reason: str, by: str | None, url: str | None, 
     if json:
         print_json(deleted)
         return
-    below = f" and {deleted.runs - 1:,} runs below it" if deleted.runs > 1 else ""
-    letters = f", with dead letters of {deleted.dead_letters:,} runs" if deleted.dead_letters else ""
-    print(f"{deleted.id}{below} deleted: {deleted.events:,} events{letters}")
+    below = f" and {pluralize(deleted.runs - 1, 'run')} below it" if deleted.runs > 1 else ""
+    letters = f", with dead letters of {pluralize(deleted.dead_letters, 'run')}" if deleted.dead_letters else ""
+    print(f"{deleted.id}{below} deleted: {pluralize(deleted.events, 'event')}{letters}")
 
 
 async def keep_run(
@@ -101,11 +102,15 @@ async def collect_garbage(
         print_json(report)
         return
     done = "would be deleted" if report.dry_run else "deleted"
-    print(f"{report.runs:,} runs in {report.trees:,} trees {done}: {report.events:,} events")
+    runs, trees, events = (
+        pluralize(number, noun)
+        for number, noun in ((report.runs, "run"), (report.trees, "tree"), (report.events, "event"))
+    )
+    print(f"{runs} in {trees} {done}: {events}")
     if report.chunks or report.blobs or report.versions:
         print(f"{report.chunks:,} chunks of output, {report.blobs:,} blobs and {report.versions:,} versions deleted")
     for kind, count in sorted(report.kept.items()):
-        print(f"{count:,} trees stay: {_WHY[kind]}")
+        print(f"Trees that stay: {count:,} ({_WHY[kind]})")
 
 
 def _query(where: Sequence[str], now: int) -> RunQuery | None:
