@@ -546,3 +546,11 @@ def test_blobs_that_conditions_refer_to_are_put_into_the_graph() -> None:
     assert when.source == {"schema": {"type": "object"}}
     (finding,) = refused(document)
     assert finding.path == "nodes.a.next[0].when.schema"
+
+
+def test_one_problem_is_told_with_the_name_of_the_graph_or_with_its_file(tmp_path: Path) -> None:
+    with pytest.raises(BadGraph, match=r'^second: nodes\.x\.pas: "pas" is not a field here\.'):
+        load_graph({"name": "second", "nodes": {"x": {"pass": True, "pas": 1}}})
+    (tmp_path / "second.yaml").write_text("name: second\nnodes:\n  x: {pass: true, pas: 1}\n")
+    with pytest.raises(BadGraph, match=r"^second\.yaml:3 nodes\.x\.pas"):
+        load_graph(tmp_path / "second.yaml")

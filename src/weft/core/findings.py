@@ -121,7 +121,8 @@ def document_error(findings: Sequence[Finding], *, name: str, error: type[WeftEr
     """Make the error for an invalid document. ``context["findings"]`` has all findings, including warnings."""
     errors = [finding for finding in findings if finding.severity == "error"]
     if len(errors) == 1:
-        message = str(errors[0])
+        # An app has several graphs, and its file does not say which of them is meant.
+        message = f"{name}: {errors[0]}" if error is BadGraph and not errors[0].file else str(errors[0])
     else:
         count = f"at least {len(errors)}" if len(errors) >= PROBLEMS_MAX else len(errors)
         message = f"{name} has {count} problems:" + "".join(f"\n  {each}" for each in errors)
