@@ -50,7 +50,7 @@ def test_trees_are_exported_before_they_are_deleted(weft: Weft, folder: Path) ->
     Path("file").write_text("")
     refused = weft("gc", "--older", "0s", "--export", "file")
     assert (refused.code, "cannot be written" in refused.err) == (2, True)
-    assert "1 trees deleted" in weft("gc", "--older", "0s", "--export", "kept").out
+    assert "1 tree deleted" in weft("gc", "--older", "0s", "--export", "kept").out
     (bundle,) = Path("kept").iterdir()
     assert bundle.name.startswith("a-one~")
     assert weft("show", "a/one").code != 0
