@@ -91,6 +91,8 @@ def test_a_failed_run_is_repaired_and_retried(tmp_path: Path) -> None:
         assert plan.applied
         assert plan.notes == ["The run has failed. It follows the new plan when it is retried."]
         assert await handle.status() == "failed"
+        with pytest.raises(weft.RunFailed, match="no rate"):
+            await handle.result(timeout=60)
         await handle.retry()
         assert (await handle.result(timeout=200))["bill"] == "4+1.5"
 

@@ -33,8 +33,9 @@ from weft.steps.failures import text_of
 NO_SNAPSHOT = -1
 """The fold number that no snapshot has: the whole log is folded."""
 EVENTS_PER_PAGE = 500
-_AFTER_END = (e.LetterDiscarded, e.RunForked, e.ResultsKnown)
-"""Events that leave a run over: dead letters are discarded, and a fork may begin after the end of its original."""
+_AFTER_END = (e.LetterDiscarded, e.RunForked, e.ResultsKnown, e.RunPatched)
+"""Events that leave a run over: dead letters are discarded, a fork may begin after the end of its original, and a run
+that has failed may be patched before it is retried."""
 POLL_SECONDS = 0.05
 VERSIONS_MAX = 1_000
 
