@@ -6,8 +6,10 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 import weft
+from weft.core import commands as c
 from weft.core.ids import RunId
 
 
@@ -237,3 +239,21 @@ async def _going_back_and_dropping() -> None:
             await handle.patch([], drop=[{"node": "b"}], reason="no")
         assert refused.value.code == "patch.would_end"
         await handle.cancel()
+
+
+def test_a_version_that_is_not_in_the_store_is_refused_and_the_run_goes_on() -> None:
+    asyncio.run(_a_version_that_is_not_in_the_store_is_refused_and_the_run_goes_on())
+
+
+async def _a_version_that_is_not_in_the_store_is_refused_and_the_run_goes_on() -> None:
+    app, done = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-1")
+        await _asking(handle)
+        unknown = c.PatchRun(patch=Raw(b'{"ops":[]}'), version="0123456789abcdef")
+        with pytest.raises(weft.NotFound, match="0123456789abcdef"):
+            await handle._service.tell(RunId("o-1"), unknown)
+        await handle.decide("b", approved=True)
+        await handle.result(timeout=60)
+        assert done == ["work", "work"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 
 from weft.core import events as e
@@ -73,7 +72,15 @@ class Fetcher:
 
     async def _read_inputs(self, actor: Actor, reading: LogReading, missing: MissingInputs) -> None:
         await self._load(missing, reading.blobs)
+        await self._learn(actor, reading, missing.versions)
         asyncio.get_running_loop().call_soon(self._on_read, actor, reading)
+
+    async def _learn(self, actor: Actor, reading: LogReading, versions: Iterable[str]) -> None:
+        for version in versions:
+            try:
+                await self._learn_version(actor.machine.state.workflow, version)
+            except NotFound:
+                reading.unknown.add(version)  # the decision says that it is missing
 
     async def _load(self, missing: MissingInputs, blobs: dict[str, bytes | WeftError]) -> None:
         for digest in missing.blobs:
@@ -97,9 +104,8 @@ class Fetcher:
                 await asyncio.sleep(WRITING_SECONDS)  # its last events are still being written
         if has_versions(actor.machine):
             named = [posted.command.version for posted in reading.waiting if isinstance(posted.command, PatchRun)]
-            for version in dict.fromkeys([*versions_in(found), *versions_in(reading.tail), *filter(None, named)]):
-                with contextlib.suppress(NotFound):  # the decision says that it is missing
-                    await self._learn_version(actor.machine.state.workflow, version)
+            versions = dict.fromkeys([*versions_in(found), *versions_in(reading.tail), *filter(None, named)])
+            await self._learn(actor, reading, versions)
         reading.events = found
         asyncio.get_running_loop().call_soon(self._on_read, actor, reading)
 

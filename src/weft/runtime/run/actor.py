@@ -27,11 +27,11 @@ from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Callee
 from weft.runtime.programs import new_driver
+from weft.runtime.run import log_reading
 from weft.runtime.run.append_extras import ASKING, INDEXED, add_snapshot, index_event, record_idle
 from weft.runtime.run.draft import Draft, PendingCommand, is_echo
 from weft.runtime.run.driver import CodeDriver
 from weft.runtime.run.hold import hold_other_arguments
-from weft.runtime.run.log_reading import LogReading, awaits_mailed_patch, forget_log, no_patch_waits, wait_for_inputs
 from weft.runtime.run.outgoing import enclose
 from weft.runtime.run.ports import EXISTS, RunPorts, run_key
 from weft.runtime.run.short_path import schedule_plain, take_plain
@@ -127,7 +127,7 @@ class Actor:
         self.tolerant = ports.tolerant
         self.waits_for_commit = False
         """The run has more to do, and waits for its own commits."""
-        self.reading: LogReading | None = None
+        self.reading: log_reading.LogReading | None = None
         """The log is being read, or was read, for a decision that needs all of it."""
         self._scheduled = False
         self._facts: Env | None = None
@@ -164,7 +164,7 @@ class Actor:
         try:
             self.now_ms = Millis(max(self.ports.clock.now_ms(), self.machine.state.at))  # begin_turn
             mailbox = self.mailbox
-            while mailbox and (self.reading is None or not awaits_mailed_patch(self)) and self.ready:
+            while mailbox and (self.reading is None or not log_reading.awaits_mailed_patch(self)) and self.ready:
                 posted = mailbox.popleft()
                 is_success = type(posted.command) is c.ReportTaskSucceeded
                 if not (is_success and self.reading is None and self.ports.short_path and take_plain(self, posted)):
@@ -193,7 +193,7 @@ class Actor:
         if self._decide(posted):
             self.move()
         if self.reading is not None:
-            forget_log(self)
+            log_reading.forget_log(self)
         if self.drafts and not self.drafts[-1].events:
             self._answer_if_idle(self.drafts[-1])
 
@@ -209,7 +209,7 @@ class Actor:
             self._decide(posted, end)
         if end:
             self._record(end)
-        return self.reading is None or no_patch_waits(self)
+        return self.reading is None or log_reading.no_patch_waits(self)
 
     def _decide(self, posted: PendingCommand, end: list[e.AnyEvent] | None = None) -> bool:
         """Record the events of a command. Returns whether there were any.
@@ -221,7 +221,7 @@ class Actor:
             return False
         if posted.key is not None and not posted.mail_id and is_echo(self._undurable(), posted, posted.key):
             return False
-        if isinstance(posted.command, c.PatchRun | c.RetryRun) and wait_for_inputs(self, posted):
+        if isinstance(posted.command, c.PatchRun | c.RetryRun) and log_reading.wait_for_inputs(self, posted):
             return False
         draft = self.open_draft()
         if posted.mail_id:
@@ -239,7 +239,8 @@ class Actor:
                 # Two ends in one append would have the effects of both.
                 raise Refused(f"{self.id} is ending right now.", hint="Try again when it is over.")
             events = self.machine.decide(command, self.env())
-        except WeftError as error:
+        except (WeftError, MissingInputs) as problem:
+            error = log_reading.refusal(self.id, problem)
             if not isinstance(command, c.StartRun) or not posted.mail_id:
                 draft.refused += ((posted, error),)
                 draft.create = None  # a refused start creates no run
@@ -261,8 +262,7 @@ class Actor:
         return True
 
     def _is_under_way(self, key: KeyRow) -> bool:
-        rows = (row for draft in self._undurable() for row in draft.keys)
-        return any((row.key, row.digest) == (key.key, key.digest) for row in rows)
+        return (key.key, key.digest) in [(row.key, row.digest) for draft in self._undurable() for row in draft.keys]
 
     def _undurable(self) -> Sequence[Draft]:
         return self.drafts if self.in_flight is None else (self.in_flight, *self.drafts)
@@ -457,7 +457,7 @@ class Actor:
 
     def proceed(self, *, after_mail: bool = False) -> None:
         """Let the run continue, because its inputs are in memory. With ``after_mail``, its mail is recorded first."""
-        if not self.ready or (self.reading is not None and awaits_mailed_patch(self)):
+        if not self.ready or (self.reading is not None and log_reading.awaits_mailed_patch(self)):
             return
         try:
             self.begin_turn()

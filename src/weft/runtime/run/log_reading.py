@@ -10,14 +10,14 @@ from weft.core.commands import AnyCommand, PatchRun, RetryRun
 from weft.core.decider import Machine
 from weft.core.ids import Seq
 from weft.core.run.env import Env, MissingInputs, PastEvent
-from weft.errors import WeftError
+from weft.errors import NotFound, WeftError
 from weft.runtime.run.draft import PendingCommand
 
 
 class LogReading:
     """The events up to ``seq``, read from the store, and those that the run has recorded since."""
 
-    __slots__ = ("blobs", "events", "seq", "tail", "waiting")
+    __slots__ = ("blobs", "events", "seq", "tail", "unknown", "waiting")
 
     def __init__(self, seq: Seq) -> None:
         self.seq = seq
@@ -28,6 +28,8 @@ class LogReading:
         """The commands that wait for the log, or for other inputs."""
         self.blobs: dict[str, bytes | WeftError] = {}
         """Blobs that a waiting command needs, or why they cannot be read."""
+        self.unknown: set[str] = set()
+        """Versions that a waiting command names and that are not in the store."""
 
     def all(self) -> Sequence[PastEvent] | None:
         """Return all events up to now, or None if they are still being read."""
@@ -66,7 +68,7 @@ def wait_for_inputs(run: ReadingRun, posted: PendingCommand) -> bool:
         reading = run.reading = LogReading(Seq(run.machine.state.seq))
         run.ports.fetching.read_log(run, reading)
     if reading.events is not None:
-        missing = _missing_inputs(run.machine, posted.command, run.env())
+        missing = _missing_inputs(run, reading, posted.command)
         if missing is None:
             return False
         run.ports.fetching.read_inputs(run, reading, missing)
@@ -82,15 +84,26 @@ def awaits_mailed_patch(run: ReadingRun) -> bool:
     return run.reading is not None and any(posted.mail_id for posted in run.reading.waiting)
 
 
-def _missing_inputs(machine: Machine, command: AnyCommand, env: Env) -> MissingInputs | None:
-    """Return the blobs and scripts that a command still needs. Reading the log has brought its versions."""
+def _missing_inputs(run: ReadingRun, reading: LogReading, command: AnyCommand) -> MissingInputs | None:
+    """Return the blobs, scripts and versions that a command still needs."""
     try:
-        machine.decide(command, env)
+        run.machine.decide(command, run.env())
     except MissingInputs as missing:
-        return missing if missing.blobs or missing.questions else None
+        new = [version for version in missing.versions if version not in reading.unknown]
+        return missing if missing.blobs or missing.questions or new else None
     except WeftError:
         return None  # the decision says so
     return None
+
+
+def refusal(run_id: str, problem: WeftError | MissingInputs) -> WeftError:
+    """Return why a command is refused: the error, or that it names a version that is not in the store."""
+    if isinstance(problem, WeftError):
+        return problem
+    if not problem.versions:
+        raise problem
+    names = ", ".join(problem.versions)
+    return NotFound(f"{run_id} cannot follow {names}: this version is not in the store.", hint="Send the patch again.")
 
 
 def on_log_read(run: ReadingRun) -> None:
