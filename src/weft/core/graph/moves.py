@@ -232,7 +232,11 @@ class Moves(Board):
         """
         self.disarm(slot)
         taken = []
-        for name in self._waited(self.graph.nodes[slot.node], slot.path):
+        waited = self._waited(self.graph.nodes[slot.node], slot.path)
+        if len(slot.items) > len(waited):
+            for name in [name for name in slot.items if name not in self.graph.edges]:
+                slot.items[name] = slot.items[name][1:]  # a skip over an edge that a patch has removed
+        for name in waited:
             if slot.items.get(name):
                 taken.append((name, slot.items[name].pop(0)))
             else:

@@ -145,7 +145,8 @@ class PatchGame(Game):
                     self._put(one, seen={}, value=one.value or e.NULL)
 
     def _remove(self, token: Token) -> None:
-        """End a token. Work that must end first is undone afterwards, if it can be."""
+        """End a token, with its dead letter. Work that must end first is undone afterwards, if it can be."""
+        self.state.letters.pop(token.id, None)
         if token.mode == "joining":
             self._leave_slot(token)
         if token.mode == "queued":
