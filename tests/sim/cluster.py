@@ -22,6 +22,7 @@ from tests.sim.workflows import CODE, Cast
 from weft.authoring.app_catalogue import AppCatalogue
 from weft.authoring.handles import Handle
 from weft.core import commands as c
+from weft.core.graph.tokens import GraphState
 from weft.core.ids import RunId, RunUid
 from weft.errors import RunCancelled, RunFailed, StoreError, Unavailable, WeftError
 from weft.observe.dead_letters import all_dead_letters
@@ -163,11 +164,16 @@ class Cluster:
         self.ledger.note("end")
 
     async def _resume_all(self) -> None:
-        """A pause that came late, after its own resume, is for a person to end."""
+        """A pause that came late, after its own resume, is for a person to end, and so is work that asks first."""
         for run in list(self.store.content.open.values()):
             if run.status == "paused":
                 with contextlib.suppress(WeftError):
                     await self.handle(self.client_door, run.id).resume()
+            shadow = self.ledger.shadows.get(run.new.uid)
+            for number in shadow.unconfirmed if shadow is not None else ():
+                with contextlib.suppress(WeftError):
+                    place = shadow.machine.location(number)
+                    await self.handle(self.client_door, run.id).decide(place, approved=False, by="nobody")
 
     def _is_unfinished(self) -> bool:
         return bool(self.store.content.open) or not all(user.done() for user in self.users)
@@ -270,6 +276,9 @@ class Cluster:
             self.user(self._patch(run_id, self.cast.patches.get(name)))
         if self.cast.versions and plans[5] < 0.9:
             self.user(self._move(run_id))
+        if self.cast.draw_patch is not None:
+            for number in range(r.randint(0, 2)):
+                self.user(self._patch_graph(run_id, name, number))
 
     async def _start(self, service: RunService, start: c.StartRun) -> None:
         await service.create(start, chosen=True)
@@ -369,6 +378,31 @@ class Cluster:
             await self._again("move", run_id, move)
         if done and self.random.random() < 0.3:
             await self.give("undo", run_id, lambda runs: self.handle(runs, run_id).undo_patch())
+
+    async def _patch_graph(self, run_id: str, workflow: str, number: int) -> None:
+        """Patch a graph run, perhaps undo that, and try it again if it has failed."""
+        assert self.cast.draw_patch is not None
+        r, key = self.random, f"{run_id}/{number}"
+        await asyncio.sleep(r.uniform(0, r.choice((0.05, 0.3, 1, 5))))
+        patch = self.cast.draw_patch(r, workflow, self._live_nodes(run_id))
+
+        async def apply(service: RunService) -> None:
+            plan = await self.handle(service, run_id).patch(**patch, key=key)
+            if not plan.applied:
+                raise Unavailable("No host has applied it yet.")
+
+        done = await self.give("patch", key, apply)
+        if done and r.random() < 0.3:
+            await self._again("patch", key, apply)
+        if done and r.random() < 0.3:
+            await asyncio.sleep(r.uniform(0, 3))
+            await self.give("undo", run_id, lambda runs: self.handle(runs, run_id).undo_patch())
+        if r.random() < 0.3:
+            await self._retry(run_id)
+
+    def _live_nodes(self, run_id: str) -> list[str]:
+        state = self.ledger.shadows[self.store.content.ids[RunId(run_id)]].machine.state
+        return sorted({token.node for token in state.tokens.values()}) if isinstance(state, GraphState) else []
 
     async def _mend(self, run_id: str) -> None:
         """Look for dead letters of this run, mend what failed, and let it be tried again, or throw the letter away."""

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from tests.sim.cluster import Cluster
+from tests.sim.graph_patches import INSTRUCTIONS
 from tests.sim.workflows import ANY
 from weft.core import events as e
 from weft.core import values
@@ -256,8 +257,8 @@ def _result(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Itera
         return
     kind = cluster.cast.kinds[spec[0]]
     gives = kind.gives(spec[1])
-    if run.new.style == "graph" and _was_lost(events):
-        return  # a failure that no world without faults has, and graphs route failures
+    if run.new.style == "graph" and (_was_lost(events) or _was_steered(run, events)):
+        return  # a failure that no world without faults has, and graphs route failures; or tokens went elsewhere
     if isinstance(last, e.RunCancelledEvent):
         if not any(isinstance(event, e.CancelRequested) for event in events):
             yield "it was cancelled, and nobody asked for that"
@@ -271,8 +272,8 @@ def _result(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Itera
 
 
 def _end(events: list[e.AnyEvent]) -> e.AnyEvent:
-    """The last event, but for letters that were thrown away since."""
-    return next(event for event in reversed(events) if not isinstance(event, e.LetterDiscarded))
+    """The last event, but for letters that were thrown away since, and patches of a run that has failed."""
+    return next(event for event in reversed(events) if not isinstance(event, e.LetterDiscarded | e.RunPatched))
 
 
 def _is_given(told: Any, gives: Any) -> bool:
@@ -294,6 +295,13 @@ def _consumed(told: list[str | None], events: list[e.AnyEvent]) -> Iterator[str]
 def _was_lost(events: list[e.AnyEvent]) -> bool:
     losses = Counter(event.task for event in events if isinstance(event, e.TaskLost))
     return any(count >= LOST_MAX for count in losses.values())
+
+
+def _was_steered(run: StoredRun, events: list[e.AnyEvent]) -> bool:
+    """Whether a patch told tokens where to go, or to work again, or put a node before a join that names its senders."""
+    patches = [msgspec.json.decode(event.patch) for event in events if isinstance(event, e.RunPatched)]
+    names_senders = run.new.workflow == "choice"
+    return any(name in patch for patch in patches for name in INSTRUCTIONS) or bool(names_senders and patches)
 
 
 def _read(cluster: Cluster, raw: bytes) -> Any:
@@ -435,6 +443,10 @@ def _commands(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Ite
     for what, kind in (("requeue", e.RunRetried), ("discard", e.LetterDiscarded)):
         if run.id in ledger.acks.get(what, {}) and not any(isinstance(event, kind) for event in events):
             yield f"{what} was acknowledged and is not there"
+    keys = [key for key in ledger.acks.get("patch", {}) if key.rpartition("/")[0] == run.id]
+    patched = [event for event in events if isinstance(event, e.RunPatched) and not event.undoes]
+    if len(keys) > len(patched) or len(patched) > 2:
+        yield f"the patches {keys} were acknowledged, and it has {len(patched)}"
     if run.id in ledger.refused.get("answer", {}) and answers and f"answer {run.id}" not in ledger.unknown:
         yield "an answer was refused and is there"
 

@@ -10,13 +10,14 @@ from pathlib import Path
 from tests.sim.cluster import Cluster
 from tests.sim.code_patches import CODE_PATCHES
 from tests.sim.goals import GOALS, PATCHED_GOALS
+from tests.sim.graph_patches import PATCHED_GRAPHS
 from tests.sim.graphs import GRAPHS
 from tests.sim.invariants import breaches
 from tests.sim.requests import REQUESTS
 from tests.sim.workflows import CODE, Cast
 
 REGRESSIONS = Path(__file__).with_name("regressions.txt")
-CASTS = {cast.name: cast for cast in (CODE, GRAPHS, GOALS, PATCHED_GOALS, REQUESTS, CODE_PATCHES)}
+CASTS = {cast.name: cast for cast in (CODE, GRAPHS, PATCHED_GRAPHS, GOALS, PATCHED_GOALS, REQUESTS, CODE_PATCHES)}
 
 
 class Verdict:

@@ -95,10 +95,18 @@ class Ledger:
         shadow = self._shadow(append.uid)
         for stored in append.events:
             event = e.decode(stored.body)
+            if isinstance(event, e.RunPatched):
+                self._learn(append.uid, event.version)
             for part in unfold(event):
                 self._event(append.uid, stored.seq, part)
             self._wrong(append.uid, shadow.take(event, stored.at))
         self._wrong(append.uid, shadow.unbalanced())
+
+    def _learn(self, uid: RunUid, version: str) -> None:
+        """Know the version that a patch leads to: it is in the store before the patch is."""
+        found = self._content.definitions.get((self._content.runs[uid].new.workflow, version))
+        if found is not None:
+            self._catalogue.learn(found)
 
     def _shadow(self, uid: RunUid) -> Shadow:
         shadow = self.shadows.get(uid)

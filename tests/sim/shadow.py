@@ -12,6 +12,7 @@ from weft.core import events as e
 from weft.core.decider import Machine
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph.tokens import GraphState
+from weft.core.run.withheld import is_unconfirmed
 
 
 class Shadow:
@@ -31,6 +32,12 @@ class Shadow:
     @property
     def seq(self) -> int:
         return self.machine.state.seq
+
+    @property
+    def unconfirmed(self) -> list[int]:
+        """Tasks that may have been performed before, and that people are asked about."""
+        state = self.machine.state
+        return [number for number in state.parked if is_unconfirmed(state, number)]
 
     def take(self, event: e.AnyEvent, at: int) -> Iterator[str]:
         """The next event of the log; what is wrong with it."""

@@ -13,12 +13,14 @@ import pytest
 from tests.scale import first, sample, scaled
 from tests.sim.code_patches import CODE_PATCHES
 from tests.sim.goals import GOALS, PATCHED_GOALS
+from tests.sim.graph_patches import PATCHED_GRAPHS
 from tests.sim.graphs import GRAPHS
 from tests.sim.judge import CASTS, digest, failures, judge, regressions
 from tests.sim.requests import REQUESTS
 from tests.sim.workflows import CODE, Cast
 
 SEEDS = 2_000
+PATCHED_SEEDS = 500
 PER_CHUNK = 10
 WORLDS = scaled(1, 8)
 ROOT = Path(__file__).parents[2]
@@ -73,6 +75,13 @@ def test_no_world_breaks_a_promise(cast: Cast, chunk: int) -> None:
     assert not found, shown([*found])
 
 
+@pytest.mark.parametrize("chunk", first(1, range(PATCHED_SEEDS // PER_CHUNK)))
+def test_no_world_with_patched_graphs_breaks_a_promise(chunk: int) -> None:
+    found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK), PATCHED_GRAPHS)
+
+    assert not found, shown([*found])
+
+
 @pytest.mark.parametrize(("cast", "seed"), sample(12, regressions()))
 def test_what_once_failed_does_not_fail_again(cast: str, seed: int) -> None:
     assert not failures([seed], CASTS[cast]), shown([*failures([seed], CASTS[cast])])
@@ -87,6 +96,11 @@ REACHED_BY_GOALS = (
     "step_failed", "step_skipped", "work_resumed", "task_failed", "task_lost", "undo_scheduled",
     "child_started", "child_ended", "boundary blob.put", "boundary recovery.claimed",
 )  # fmt: skip
+REACHED_BY_PATCHES = (
+    "acked patch", "acked patch again", "acked undo", "acked retry", "refused patch", "refused undo", "unknown patch",
+    "run_patched", "run_retried", "undo_scheduled", "perform_asked", "fault kill", "fault freeze", "fault jump",
+    "fault after", "fault late", "commit stale_epoch", "run_completed", "run_failed", "run_cancelled", "run_paused",
+)  # fmt: skip
 REACHED_BY_REQUESTS = (
     "acked start", "acked cancel", "acked request", "acked answered", "acked answered again", "refused request",
     "refused answered", "unknown request", "unknown answered", "fault kill", "fault freeze", "fault after",
@@ -100,7 +114,14 @@ REACHED_BY_REQUESTS = (
 @pytest.mark.parametrize(
     ("cast", "wanted"),
     first(
-        1, [(REQUESTS, REACHED_BY_REQUESTS), (CODE, REACHED), (GRAPHS, REACHED_BY_GRAPHS), (GOALS, REACHED_BY_GOALS)]
+        1,
+        [
+            (REQUESTS, REACHED_BY_REQUESTS),
+            (CODE, REACHED),
+            (GRAPHS, REACHED_BY_GRAPHS),
+            (GOALS, REACHED_BY_GOALS),
+            (PATCHED_GRAPHS, REACHED_BY_PATCHES),
+        ],
     ),
     ids=lambda value: value.name if isinstance(value, Cast) else "",
 )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 import weft
@@ -316,11 +317,16 @@ class Cast:
         fills_up: bool = False,
         patches: Mapping[str, str] | None = None,
         versions: Sequence[str] = (),
+        draw_patch: Callable[[Random, str, Sequence[str]], dict[str, Any]] | None = None,
     ) -> None:
-        """``patches``: by workflow, a step that a patch makes a goal. ``versions``: what users bring code runs to."""
+        """``patches``: by workflow, a step that a patch makes a goal. ``versions``: what users bring code runs to.
+
+        ``draw_patch`` draws a patch of a graph run.
+        """
         self.name = name
         self.versions = versions
         self.patches = patches
+        self.draw_patch = draw_patch
         self.app = app
         self.runs = runs
         """How many of them there are in one world: at least, at most."""
