@@ -1,4 +1,4 @@
-"""Each rule of patches, switched off, is noticed by a golden case."""
+"""Each rule of patches, switched off, is noticed by a golden case or by a test of the rule."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from tests.graph import test_patch_rules as rules
 from tests.graph.test_patch_golden import CASES
 from tests.graph.test_patch_golden import test_a_golden_patch as play_case
 from weft.core.graph.patch import judge
@@ -42,6 +43,29 @@ RULES = [
     ("frames are judged", PatchGame, "_look_at_frame", lambda *_: None, "13-need_lowered"),
     ("the position is checked", judge, "check_here", lambda *_, **__: ("sound", []), "25-unsound_from_here"),
 ]
+
+
+OTHER_RULES = [
+    (
+        judge,
+        "find_reroute",
+        lambda *_: "",
+        rules.test_a_token_that_waits_takes_the_place_of_the_edge_that_replaced_its_own,
+    ),
+    (JoinRules, "slots", _without("forget"), rules.test_skips_at_a_join_to_which_nothing_comes_are_forgotten),
+    (JoinRules, "slots", _without("ran"), rules.test_a_node_that_has_run_is_not_skipped_afterwards),
+    (Places, "_loop", lambda *_: iter(()), rules.test_a_loop_that_is_running_stays),
+    (Places, "_waiting", lambda *_: iter(()), rules.test_a_join_where_a_token_waits_stays_one),
+    (GraphJudge, "_check_end", lambda _: None, rules.test_the_last_token_is_not_dropped),
+]
+
+
+@pytest.mark.parametrize("rule", OTHER_RULES, ids=lambda rule: rule[-1].__name__.removeprefix("test_"))
+def test_a_rule_without_a_golden_case_is_noticed_too(monkeypatch: pytest.MonkeyPatch, rule: Any) -> None:
+    owner, name, instead, test = rule
+    monkeypatch.setattr(owner, name, instead)
+    with pytest.raises((Exception, pytest.fail.Exception)):
+        test()
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule[0])
