@@ -115,6 +115,26 @@ def check_patches(folder: Path) -> None:
     assert {line[1] for line in lines if line[0] == "acked"} == set(logs)
 
 
+def check_graph_patches(folder: Path) -> None:
+    """Raise AssertionError unless every run was patched once, and has ended as the patch leads it."""
+    logs = _logs(_asking(folder))
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    assert sorted(logs) == ["again", "back", "between"]
+    for run, events in logs.items():
+        patched = [event for event in events if event["kind"] == "run_patched"]
+        assert len(patched) == 1, f"{run} was patched {len(patched)} times"
+        assert events[-1]["kind"] == "run_completed"
+        messages = [event for event in events if event["kind"] == "message_received"]
+        assert len(messages) == 1, "what was acknowledged is in the log once"
+    assert _asking(folder)("SELECT count(*) FROM inbox") == [(0,)], "mail is taken before a run ends"
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert ["result", "ended"] in lines
+    assert ["result", "False"] not in lines
+    packed = Counter(line[2] for line in lines if line[:2] == ["effect", "pack"] and logs["back"][0]["uid"] in line[2])
+    assert len(packed) >= 3, "first, more and last were performed"
+
+
 def check_move(folder: Path) -> None:
     """Raise AssertionError unless the run left one store as a whole, and ended right in the other, once."""
     left, logs = _logs(_asking(folder)), _logs(_asking_file(folder / "there.db"))
@@ -211,6 +231,9 @@ def _check_effects(folder: Path, logs: dict[str, list[dict[str, object]]]) -> No
 
 def _place(event: dict[str, object], names: list[str]) -> str:
     """Where a task stands, in the words of its key."""
+    if "again" in event:
+        again: Any = event["again"]
+        return f"{again['place']}~{again['n']}" if again.get("n") else str(again["place"])
     if "at" in event:
         return _readable(event["at"], names)
     return f"{event['node']}/{event['token']}" if "token" in event else str(event["step"])

@@ -2,8 +2,8 @@
 
 Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
 single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
-kill, then a kill during the recovery); ``graph``, ``goal``, ``schedule``, ``bulk``, ``fork``, ``patch`` (of code runs)
-and ``move`` instead of ``code`` play those.
+kill, then a kill during the recovery); ``graph``, ``goal``, ``schedule``, ``bulk``, ``fork``, ``patch`` (of code runs),
+``graph-patch`` and ``move`` instead of ``code`` play those.
 ``WEFT_CRASH_URL`` names a database of Postgres, which is emptied before each trial; else every trial has a file.
 Prints one JSON line.
 """
@@ -27,6 +27,7 @@ from tests.crash import (
     checks,
     fork_scenario,
     goal_scenario,
+    graph_patch_scenario,
     graph_scenario,
     move_scenario,
     patch_scenario,
@@ -45,6 +46,7 @@ SCENARIOS = {
     "bulk": bulk_scenario,
     "fork": fork_scenario,
     "patch": patch_scenario,
+    "graph-patch": graph_patch_scenario,
     "move": move_scenario,
 }
 URL = os.environ.get("WEFT_CRASH_URL")
@@ -115,6 +117,8 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
         checks.check_fork(folder)
     elif PLAYED is patch_scenario:
         checks.check_patches(folder)
+    elif PLAYED is graph_patch_scenario:
+        checks.check_graph_patches(folder)
     elif PLAYED is move_scenario:
         checks.check_move(folder)
     else:

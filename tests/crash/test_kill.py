@@ -48,6 +48,7 @@ def sweep(*words: str, url: str = "") -> dict[str, object]:
             ("bulk", 1),
             ("fork", 1),
             ("patch", 1),
+            ("graph-patch", 1),
             ("move", 1),
         ],
     ),
@@ -72,11 +73,21 @@ def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, styl
 @pytest.mark.proof
 @pytest.mark.parametrize(
     ("style", "stride"),
-    [("code", 8), ("goal", 6), ("graph", 10), ("schedule", 8), ("bulk", 8), ("fork", 8), ("patch", 8), ("move", 4)],
+    [
+        ("code", 8),
+        ("goal", 6),
+        ("graph", 10),
+        ("schedule", 8),
+        ("bulk", 8),
+        ("fork", 8),
+        ("patch", 8),
+        ("graph-patch", 8),
+        ("move", 4),
+    ],
 )
 def test_killed_on_postgres_it_goes_on_and_ends_right(tmp_path: Path, style: str, stride: int) -> None:
     """Not at every boundary, because a death shows there only when a lease is over."""
-    found = sweep(str(tmp_path), style, "single", str(stride), url=servers.database(f"crash_{style}"))
+    found = sweep(str(tmp_path), style, "single", str(stride), url=servers.database(f"crash_{style.replace('-', '_')}"))
 
     assert int(str(found["points"])) > 8
 
