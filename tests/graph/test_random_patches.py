@@ -181,6 +181,57 @@ def go_back_and_play(seed: int) -> None:
     assert run.refolded().snapshot() == run.machine.snapshot()
 
 
+@pytest.mark.parametrize("seeds", [range(start, start + 30) for start in SEEDS[::30]], ids=str)
+def test_a_run_whose_tokens_are_told_where_to_go_ends(seeds: range) -> None:
+    applied = sum(instruct_and_play(seed) for seed in seeds)
+    assert applied, "every patch was refused"
+
+
+def instruct_and_play(seed: int) -> bool:
+    """Patch a random run with instructions, and perhaps another document, and play it to its end."""
+    found = moment(seed)
+    if found is None:
+        return False
+    run, document = found
+    draw = random.Random(f"instructions-{seed}")
+    before = run.machine.snapshot()
+    try:
+        new = edited(document, draw) if draw.random() < 0.5 else document
+        command = run.prepare({"ops": [], "reason": "r", **instructions(run, draw)}, new)
+    except BadGraph:
+        return False
+    try:
+        run.tell(command)
+    except PatchRefused:
+        assert run.machine.snapshot() == before, "refused means that nothing was changed"
+        return False
+    check_counts(run.state)
+    check_names(run.state, run)
+    assert run.refolded().snapshot() == run.machine.snapshot()
+    run.finish()
+    assert run.state.failure is None or run.state.failure.type != "deadlock", f"stuck: {run.state.failure}"
+    assert run.refolded().snapshot() == run.machine.snapshot()
+    return True
+
+
+def instructions(run: RandomRun, draw: random.Random) -> dict[str, Any]:
+    """Tell one or two tokens where to go."""
+    nodes = sorted(run.programs[run.state.version].graph.nodes)
+    tokens = draw.sample(sorted(run.state.tokens), min(len(run.state.tokens), draw.choice([1, 1, 2])))
+    told: dict[str, Any] = {}
+    for token in tokens:
+        kind = draw.choice(["move", "move", "drop", "start", "restart"])
+        if kind == "restart":
+            told.setdefault(kind, []).append(run.state.tokens[token].node)
+        elif kind == "start":
+            told.setdefault(kind, []).append({"node": draw.choice(nodes), "beside": token})
+        else:
+            told.setdefault(kind, []).append({"token": token, **({"to": draw.choice(nodes)} if kind == "move" else {})})
+    if draw.random() < 0.3:
+        told["again"] = draw.sample(nodes, min(len(nodes), 2))
+    return told
+
+
 def _check_nothing(run: RandomRun) -> None:
     """Check that a patch without changes changes nothing."""
     same = run.copied_run()
