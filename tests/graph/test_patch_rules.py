@@ -114,3 +114,18 @@ def test_a_join_where_a_token_waits_stays_one() -> None:
 def test_the_last_token_is_not_dropped() -> None:
     run = run_of(a=STEP)
     assert codes(run, ops=[], drop=[{"node": "a"}]) == ["patch.would_end"]
+
+
+def test_no_token_is_started_in_a_branch_that_has_arrived() -> None:
+    run = run_of(
+        a={**STEP, "next": [{"to": ["b", "c"]}]},
+        b={**STEP, "next": "j"},
+        c={**STEP, "next": "j"},
+        j={**STEP, "join": "all"},
+    )
+    run.finish("a", None, {})
+    run.finish("c", None, {})
+    (parked,) = [token.id for token in run.state.tokens.values() if token.mode == "parked"]
+    (working,) = [token.id for token in run.state.tokens.values() if token.mode == "working"]
+    assert codes(run, ops=[], start=[{"node": "c", "beside": parked}]) == ["patch.move_arrived"]
+    assert "patch.move_arrived" not in codes(run, ops=[], start=[{"node": "b", "beside": working}])

@@ -158,6 +158,9 @@ class Instructions:
         if where is None:
             self._refuse("scope_changed", f"{start.node} is in other branches or loops than the new token", path)
             return
+        if any(seg.kind == "f" and self._state.frames[seg.id].branches[seg.n].status != "open" for seg in where):
+            self._refuse("move_arrived", f"the branch of token {start.beside} has arrived", path, start.node)
+            return
         edge = self._edge(start.node, "", where, path, start.node)
         if edge is not None:
             to = derive("started", start.node, self._rev, index)
