@@ -127,6 +127,23 @@ def test_what_became_of_nominal_times_is_counted(server: Server) -> None:
     assert b'weft_scheduled_times_total{outcome="fired"}' in server.get("/metrics").raw
 
 
+def test_who_paused_resumed_and_removed_it_is_in_its_log(server: Server) -> None:
+    assert (
+        server.post(
+            f"{API}/schedules", {"name": "w", "workflow": "hello", "input": {"name": "x"}, "every": "1d"}
+        ).status
+        == 200
+    )
+    for verb in ("pause", "resume"):
+        assert server.post(f"{API}/schedules/w/{verb}", {"reason": verb, "by": "ann"}).status == 200
+    assert server.ask("DELETE", f"{API}/schedules/w", {"reason": "remove", "by": "ann"}).status == 200
+
+    events = server.get(f"{API}/runs/schedule%2Fw/events").json["events"]
+    kinds = ("run_paused", "run_resumed", "cancel_requested")
+    said = [(one["data"]["reason"], one["data"]["by"]) for one in events if one["kind"] in kinds]
+    assert said == [("pause", "ann"), ("resume", "ann"), ("remove", "ann")]
+
+
 def test_a_client_of_the_server_can_do_all_of_it(server: Server) -> None:
     async def body(client: weft.Client) -> None:
         schedules = client.schedules
@@ -137,9 +154,12 @@ def test_a_client_of_the_server_can_do_all_of_it(server: Server) -> None:
         assert await (await schedules.trigger("c")).result(timeout=200) == "hello bob!"
         end = datetime.now(UTC) - timedelta(days=1)
         assert await schedules.backfill("c", end - timedelta(days=2), end) == 2
-        await schedules.pause("c", "why")
-        await schedules.resume("c")
-        await schedules.remove("c")
+        await schedules.pause("c", "holiday")
+        await schedules.resume("c", "over")
+        await schedules.remove("c", "not needed")
+        said = {event.kind: event.data async for event in client.get("schedule/c").events()}
+        for kind, why in (("run_paused", "holiday"), ("run_resumed", "over"), ("cancel_requested", "not needed")):
+            assert said[kind]["reason"] == why
         with pytest.raises(weft.BadSchedule) as caught:
             await schedules.add("c", "hello", {"name": "bob"})
         assert caught.value.code == "schedule.no_time"

@@ -51,11 +51,11 @@ class RemoteSchedules:
     async def pause(self, name: str, reason: str = "") -> None:
         await self._remote.post(f"{_path(name)}/pause", {"reason": reason}, Schedule)
 
-    async def resume(self, name: str) -> None:
-        await self._remote.post(f"{_path(name)}/resume", {}, Schedule)
+    async def resume(self, name: str, reason: str = "") -> None:
+        await self._remote.post(f"{_path(name)}/resume", {"reason": reason}, Schedule)
 
-    async def remove(self, name: str) -> None:
-        await self._remote.post(_path(name), {}, Schedule, method="DELETE")
+    async def remove(self, name: str, reason: str = "") -> None:
+        await self._remote.post(_path(name), {"reason": reason}, Schedule, method="DELETE")
 
 
 def _path(name: str) -> str:

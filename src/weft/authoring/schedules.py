@@ -33,9 +33,9 @@ class ScheduleAccess(Protocol):
 
     async def pause(self, name: str, reason: str = "") -> None: ...
 
-    async def resume(self, name: str) -> None: ...
+    async def resume(self, name: str, reason: str = "") -> None: ...
 
-    async def remove(self, name: str) -> None: ...
+    async def remove(self, name: str, reason: str = "") -> None: ...
 
 
 class Schedules:
@@ -109,10 +109,10 @@ class Schedules:
         """Pause a schedule. Times that fall into the pause are missed."""
         await self._access.pause(name, reason)
 
-    async def resume(self, name: str) -> None:
+    async def resume(self, name: str, reason: str = "") -> None:
         """Resume a paused schedule."""
-        await self._access.resume(name)
+        await self._access.resume(name, reason)
 
-    async def remove(self, name: str) -> None:
+    async def remove(self, name: str, reason: str = "") -> None:
         """Remove a schedule. The runs that it started go on."""
-        await self._access.remove(name)
+        await self._access.remove(name, reason)

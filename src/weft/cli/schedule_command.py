@@ -37,7 +37,7 @@ def schedule(
     first: Annotated[str | None, typer.Option("--from", metavar="TIME", help="For backfill: the first time.")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="TIME", help="For backfill: the last time.")] = None,
     count: Annotated[str | None, typer.Option("-n", metavar="N", help="For next: how many times.")] = None,
-    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="For pause: why.")] = None,
+    reason: Annotated[str | None, typer.Option(metavar="TEXT", help="For pause, resume and remove: why.")] = None,
     input: Input = None,
     url: Url = None,
     app: AppFile = None,

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.cli.arguments import keep_text, read_arguments
+from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.output import SafeText, console, print_json, print_table, status_text
 from weft.cli.store_access import open_service, store_label, url_of
@@ -40,32 +41,33 @@ async def act(action: str, typed: Typed, *, url: str | None, app: str | None, js
         raise UsageError(f"Say which schedule: weft schedule {action} NAME.", hint="weft schedule list shows them.")
     async with open_service(url, app, create=action == "add") as service:
         schedules = ScheduleService(service)
+        reason = typed.options.get("reason") or ""
         match action:
             case "add":
-                _print_one(await schedules.add(_form(typed)), json=json)
+                _print_one(await schedules.add(_form(typed), by=login()), json=json)
             case "next":
                 count = int(typed.options.get("count") or 5)
                 _print_next(await schedules.next(typed.name, count), json=json)
             case "trigger":
-                run = await schedules.trigger(typed.name)
+                run = await schedules.trigger(typed.name, by=login())
                 print(run, flush=True)
             case "backfill":
                 await _backfill(schedules, typed)
             case "pause":
-                await schedules.pause(typed.name, typed.options.get("reason") or "")
+                await schedules.pause(typed.name, reason, by=login())
                 say(f"{typed.name} is paused: times that fall into the pause are missed")
             case "resume":
-                await schedules.resume(typed.name)
+                await schedules.resume(typed.name, reason, by=login())
                 say(f"{typed.name} goes on")
             case _:
-                await schedules.remove(typed.name)
+                await schedules.remove(typed.name, reason, by=login())
                 say(f"{typed.name} is removed; the runs that it started go on")
 
 
 async def _backfill(schedules: ScheduleService, typed: Typed) -> None:
     first, last = (_moment(typed.options.get(option), option) for option in ("from", "to"))
     overlap = typed.options.get("overlap") or "queue"
-    count = await schedules.backfill(typed.name, Period(first=first, last=last, overlap=overlap))
+    count = await schedules.backfill(typed.name, Period(first=first, last=last, overlap=overlap), by=login())
     say(f"{typed.name}: {count:,} nominal times; runs that exist are left alone")
 
 

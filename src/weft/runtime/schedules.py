@@ -202,20 +202,20 @@ class ScheduleService:
         if wrong:
             raise BadSchedule(f"The backfill is not possible: {'; '.join(wrong)}.", code="schedule.bad_backfill")
 
-    async def pause(self, name: str, reason: str = "", *, key: str | None = None) -> None:
+    async def pause(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Pause a schedule. Times that fall into the pause are missed."""
         row = await self._row(name)
-        await self._service.tell(row.id, c.PauseRun(reason), key=key)
+        await self._service.tell(row.id, c.PauseRun(reason, by), key=key)
 
-    async def resume(self, name: str, *, key: str | None = None) -> None:
+    async def resume(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Resume a paused schedule."""
         row = await self._row(name)
-        await self._service.tell(row.id, c.ResumeRun(), key=key)
+        await self._service.tell(row.id, c.ResumeRun(reason, by), key=key)
 
-    async def remove(self, name: str, reason: str = "", *, key: str | None = None) -> None:
+    async def remove(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Remove a schedule. The runs that it started go on."""
         row = await self._row(name)
-        await self._service.tell(row.id, c.CancelRun(reason), key=key)
+        await self._service.tell(row.id, c.CancelRun(reason, by=by), key=key)
 
     # --- looking --------------------------------------------------------------------------------------------------
 

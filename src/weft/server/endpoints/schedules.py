@@ -72,7 +72,10 @@ class Backfilled(msgspec.Struct, frozen=True):
 
 
 class Reason(views.Form, frozen=True, kw_only=True):
+    """Why, and who says so. With an API key, the key says who."""
+
     reason: views.Text = ""
+    by: views.Text = ""
 
 
 async def list_schedules(call: ApiCall) -> ScheduleList:
@@ -115,20 +118,26 @@ async def backfill(call: ApiCall) -> Backfilled:
 
 async def pause(call: ApiCall) -> Schedule:
     """Pause a schedule. What falls into the pause is missed."""
-    await ScheduleService(call.service).pause(call.parameters["name"], call.body_as(Reason).reason, key=call.key)
+    await ScheduleService(call.service).pause(call.parameters["name"], **_said(call), key=call.key)
     return await show(call)
 
 
 async def resume(call: ApiCall) -> Schedule:
     """Resume a paused schedule."""
-    await ScheduleService(call.service).resume(call.parameters["name"], key=call.key)
+    await ScheduleService(call.service).resume(call.parameters["name"], **_said(call), key=call.key)
     return await show(call)
 
 
 async def remove(call: ApiCall) -> Schedule:
     """Remove a schedule. The runs that it started go on."""
-    await ScheduleService(call.service).remove(call.parameters["name"], key=call.key)
+    await ScheduleService(call.service).remove(call.parameters["name"], **_said(call), key=call.key)
     return await show(call)
+
+
+def _said(call: ApiCall) -> dict[str, str]:
+    """Return why something is done, and who does it: the identity of the key, or, without keys, the name given."""
+    given = call.body_as(Reason)
+    return {"reason": given.reason, "by": given.by if call.identity.groups is None else call.identity.subject}
 
 
 def _by(call: ApiCall) -> str:
