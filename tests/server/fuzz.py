@@ -19,15 +19,20 @@ from weft.server.route_table import ROUTES
 SECONDS_MAX = 60.0
 # A live stream goes on until the client leaves, and this client waits for its end.
 ENDLESS = {"followAll", "followRun", "followStream"}
-# Zip files are not made from a schema; tests/bundles has broken ones.
-FILES = {"exportRun", "importBundle"}
 # What fits the schema may still name a workflow, run or place that is not there, or a text that is no time or cursor.
 LEFT_OUT = {"positive_data_acceptance", "ignored_auth", "use_after_free", "ensure_resource_availability"}
 # Too large, too long, too many: refusals like any other.
 REFUSED = ["400", "403", "404", "405", "409", "413", "415", "422", "429", "431"]
 
+
+@schemathesis.serializer("application/zip")
+def no_zip(_: object, value: object) -> bytes:
+    """A body that is no bundle; tests/bundles has those that are nearly one."""
+    return value if isinstance(value, bytes) else repr(value).encode()
+
+
 config = schemathesis.Config.from_dict({"checks": {"negative_data_rejection": {"expected-statuses": REFUSED}}})
-routes = [route for route in ROUTES if route.name not in ENDLESS | FILES]
+routes = [route for route in ROUTES if route.name not in ENDLESS]
 schema = schemathesis.openapi.from_dict(openapi_document(routes), config=config)
 checks = [CHECKS.get_one(name) for name in CHECKS.get_all_names() if name not in LEFT_OUT]
 session = requests.Session()

@@ -157,6 +157,14 @@ class Retention(Protocol):
         """Delete the output of runs that ended at this time or before, about ``limit`` chunks. Returns how many."""
         ...
 
+    async def shorten(self, uid: RunUid, upto: int, *, limit: int) -> int:
+        """Delete up to ``limit`` events of a run with numbers up to this one. Returns how many.
+
+        From the first call on, the log begins after that number, and its first event must hold the whole state. The
+        caller repeats the call until nothing is left.
+        """
+        ...
+
     async def take_turn(self, host: HostId, *, now: Millis, lease_ms: int) -> bool:
         """Return whether this host may delete now. Only one host does at a time; its turn ends after ``lease_ms``."""
         ...

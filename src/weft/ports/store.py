@@ -225,7 +225,7 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     row: RunRow
     snapshot: Snapshot | None
     events: Sequence[StoredEvent]
-    """The events after the snapshot, or all of them."""
+    """The events after the snapshot, or all of them. A log that was shortened begins with a number above 1."""
     inbox: Sequence[Mail]
     """In order of arrival."""
 

@@ -84,6 +84,7 @@ class RunReader:
                     raise definition_gone(row)
                 style = ""  # the run has no events
             machine = new_machine(style, program, row.uid, loaded.snapshot.body if loaded.snapshot else None)
+        begin_at(machine, loaded)
         for stored in loaded.events:
             try:
                 machine.evolve(e.decode(stored.body), at=stored.at)
@@ -235,6 +236,12 @@ class RunReader:
                 return decode_plan(event.plan).goals
         start = await self.started_with(row)
         return goals_in(start) if isinstance(start, c.StartGoal) else []
+
+
+def begin_at(machine: Machine, loaded: Loaded) -> None:
+    """Let a machine without a snapshot begin at the first event of a log that was shortened."""
+    if loaded.snapshot is None and loaded.events:
+        machine.state.seq = loaded.events[0].seq - 1
 
 
 def versions_in(past: Sequence[StoredEvent]) -> list[str]:

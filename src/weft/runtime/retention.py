@@ -12,7 +12,10 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 import msgspec
 
-from weft.core.ids import Millis, RunId, RunUid, tenant_prefix
+from weft.core import events as e
+from weft.core.ids import Millis, RunId, RunUid, Seq, tenant_prefix
+from weft.core.schedule.calendar import WORKFLOW
+from weft.core.schedule.style import CARRY_EVERY
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.retention import AuditEntry, DoomOutcome, DoomResult, DoomRule, EndedQuery, EndedRun, StoreSize
@@ -33,6 +36,8 @@ VERSION_UNUSED_MS = 7 * DAY_MS
 VERSIONS_EVERY_MS = 3600 * 1000
 """How often a collector looks for such versions, because it goes through all of them."""
 VERSIONS_PER_LOOK = 100
+SHORTEN_EVERY_MS = DAY_MS
+"""How often a collector looks for logs of schedules that can be shortened, because it reads them."""
 KEPT_AS = {MOVED: "completed"}
 """The status whose age counts for roots with another status."""
 
@@ -89,6 +94,7 @@ class Collector:
         self._newest: dict[tuple[str, str], tuple[int, str] | None] = {}
         """The oldest run that ``keep_last`` keeps, by workflow and tenant, as this pass found it."""
         self._versions_looked_at: Millis | None = None
+        self._schedules_looked_at: Millis | None = None
 
     async def collect(self, order: GcOrder) -> GcReport:
         """Go through everything once. Returns what was deleted."""
@@ -249,6 +255,41 @@ class Collector:
             if not gone:
                 break
         await self._collect_versions(report)
+        await self._shorten_schedules(report)
+
+    async def _shorten_schedules(self, report: GcReport) -> None:
+        """Delete the beginning of the logs of schedules: what lies before the last state but one that they carry."""
+        now = self._clock.now_ms()
+        if self._schedules_looked_at is not None and now - self._schedules_looked_at < SHORTEN_EVERY_MS:
+            return
+        self._schedules_looked_at = now
+        after: str | None = None
+        while True:
+            page = await self._store.directory.search(RunQuery(workflow=WORKFLOW, limit=PAGE, after=after))
+            for row in page.rows:
+                if row.seq > 2 * CARRY_EVERY and row.status not in OVER_STATUSES:
+                    await self._shorten(row.uid, report)
+            after = page.cursor
+            if after is None:
+                return
+
+    async def _shorten(self, uid: RunUid, report: GcReport) -> None:
+        carried: list[int] = []
+        seq = Seq(0)
+        while True:
+            events = await self._store.log.events(uid, after=seq, limit=ROWS_PER_WRITE)
+            carried += [one.seq for one in events if isinstance(e.decode(one.body), e.ScheduleCarried)]
+            if len(events) < ROWS_PER_WRITE:
+                break
+            seq = events[-1].seq
+            await self._pause()
+        while len(carried) > 1:
+            await self._pause()
+            gone = await self._store.retention.shorten(uid, carried[-2] - 1, limit=ROWS_PER_WRITE)
+            boundary("retention.shortened")
+            report.events += gone
+            if not gone:
+                return
 
     async def _collect_versions(self, report: GcReport) -> None:
         """Delete versions that no run, tag or living host names. Runs of schedules have the version of their start."""

@@ -43,7 +43,8 @@ WRITES = frozenset({
     "blobs.put", "hosts.beat", "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit",
     "definitions.put", "definitions.promote", "definitions.remove", "tags.write", "streams.write", "memos.put",
     "access.add", "access.revoke", "access.seed",
-    "retention.doom", "retention.doom_each", "retention.clear", "retention.clear_streams", "holds.add", "holds.end",
+    "retention.doom", "retention.doom_each", "retention.clear", "retention.clear_streams",
+    "retention.shorten", "holds.add", "holds.end",
     "holds.record",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})

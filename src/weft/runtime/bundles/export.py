@@ -166,6 +166,8 @@ class Exporter:
                 break  # written after the row was read
             events.append(one)
             self._count(len(one.body))
+        if events and events[0].seq > 1:
+            raise Refused(f"{row.id} cannot be exported: the beginning of its log was deleted.")
         self._logs[row.uid] = events
         text = b"\n".join(one.body for one in events)
         await self._read_blobs(layout.named_blobs(text), layout.needed_blobs(text), row)

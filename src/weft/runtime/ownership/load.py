@@ -25,6 +25,7 @@ from weft.runtime.call_format import format_call
 from weft.runtime.catalogue import Callee
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.ownership.faults import FaultyRuns
+from weft.runtime.reader import begin_at
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
@@ -153,6 +154,7 @@ class Loader:
             try:
                 if body is not None:
                     machine = self._new_machine(row.style, row.workflow, row.version, actor.uid, body)
+                begin_at(machine, loaded)
                 for stored in loaded.events:
                     machine.evolve(e.decode(stored.body), at=stored.at)
                 break

@@ -53,6 +53,8 @@ class StoredRun(msgspec.Struct, kw_only=True):
     attributes: dict[str, Any] = {}
     fault: str | None = None
     events: list[StoredEvent] = []
+    cut: int = 0
+    """How many events at the beginning of the log were deleted."""
     inbox: dict[str, Mail] = {}
     posted: set[str] = set()
     """Ids of all mail that was ever accepted: an id is accepted once, even after its mail was consumed."""

@@ -55,14 +55,23 @@ class MemoryLog:
         if run is None:
             return None
         snapshot = run.snapshots.get(fold)
-        after = 0 if snapshot is None else snapshot.seq
-        if len(run.events) != run.seq:
-            raise Corrupt(f"The log of run {run.id} has {len(run.events)} events but should have {run.seq}.", uid=uid)
-        return Loaded(row=run.row(), snapshot=snapshot, events=run.events[after:], inbox=list(run.inbox.values()))
+        if snapshot is not None and snapshot.seq < run.cut:
+            snapshot = None
+        after = run.cut if snapshot is None else snapshot.seq
+        if run.cut + len(run.events) != run.seq:
+            raise Corrupt(
+                f"The log of run {run.id} ends at event {run.cut + len(run.events)} but should end at {run.seq}.",
+                uid=uid,
+            )
+        rest = run.events[after - run.cut :]
+        return Loaded(row=run.row(), snapshot=snapshot, events=rest, inbox=list(run.inbox.values()))
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
         run = self._content.runs.get(uid)
-        return [] if run is None else run.events[after : after + limit]
+        if run is None:
+            return []
+        first = max(0, after - run.cut)
+        return run.events[first : first + limit]
 
     async def claim(
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]

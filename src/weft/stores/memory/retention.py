@@ -72,6 +72,14 @@ class MemoryRetention:
                 gone += len(self._content.streams.pop((uid, name)).chunks)
         return gone
 
+    async def shorten(self, uid: RunUid, upto: int, *, limit: int) -> int:
+        run = self._content.runs.get(uid)
+        gone = 0 if run is None or upto >= run.seq else max(0, upto - run.cut)
+        if run is not None and gone:
+            del run.events[:gone]
+            run.cut = upto
+        return gone
+
     async def take_turn(self, host: HostId, *, now: Millis, lease_ms: int) -> bool:
         turn = self._content.turn
         if turn is not None and turn[0] != host and turn[1] > now:

@@ -58,19 +58,19 @@ _CLAIM_MANY = (
     f"RETURNING {OF_RUNS}"
 )
 _LOAD = (
-    f"SELECT {OF_RUNS}, r.num, s.seq AS s_seq, s.crc AS s_crc, s.body AS s_body, e.*, i.* FROM runs r "
+    f"SELECT {OF_RUNS}, r.num, r.cut, s.seq AS s_seq, s.crc AS s_crc, s.body AS s_body, e.*, i.* FROM runs r "
     "LEFT JOIN snapshots s ON s.run = r.num AND s.fold = $2 "
     "CROSS JOIN LATERAL (SELECT array_agg(t.seq) AS e_seq, array_agg(t.at) AS e_at, array_agg(t.crc) AS e_crc, "
     "array_agg(t.body) AS e_body FROM (SELECT seq, at, crc, body FROM events "
-    "WHERE run = r.num AND seq > $3 ORDER BY seq LIMIT $4) AS t) AS e "
+    "WHERE run = r.num AND seq > greatest($3, r.cut) ORDER BY seq LIMIT $4) AS t) AS e "
     "CROSS JOIN LATERAL (SELECT array_agg(t.id) AS i_id, array_agg(t.body) AS i_body, array_agg(t.at) AS i_at, "
     "array_agg(t.key) AS i_key, array_agg(t.digest) AS i_digest, array_agg(t.crc) AS i_crc FROM (SELECT * FROM inbox "
     "WHERE run = r.num ORDER BY n) AS t) AS i WHERE r.uid = $1"
 )
-_LOAD_AFTER_SNAPSHOT = _LOAD.replace("seq > $3", "seq > coalesce(s.seq, $3)")
+_LOAD_AFTER_SNAPSHOT = _LOAD.replace("greatest($3, r.cut)", "greatest(coalesce(s.seq, $3), r.cut)")
 _EVENTS = (
-    "SELECT e.seq, e.at, e.body, e.crc FROM runs r JOIN events e ON e.run = r.num "
-    "WHERE r.uid = $1 AND e.seq > $2 ORDER BY e.seq LIMIT $3"
+    "SELECT e.seq, e.at, e.body, e.crc, r.cut FROM runs r JOIN events e ON e.run = r.num "
+    "WHERE r.uid = $1 AND e.seq > greatest($2, r.cut) ORDER BY e.seq LIMIT $3"
 )
 _INBOX = (
     "SELECT i.id, i.body, i.at, i.key, i.digest, i.crc FROM runs r JOIN inbox i ON i.run = r.num "
@@ -124,8 +124,10 @@ class PostgresLog:
             found = await fetch_row(self._pool, _LOAD, uid, fold, 0, EVENTS_PER_READ)
             if found is None:
                 return None
-        row = run_row(found)
-        after = Seq(0) if snapshot is None else snapshot.seq
+        row, cut = run_row(found), found["cut"]
+        if snapshot is not None and snapshot.seq < cut:
+            snapshot = None
+        after = Seq(cut) if snapshot is None else snapshot.seq
         events = checked_events(uid, after, _columns(found, "e_seq", "e_at", "e_body", "e_crc"))
         while len(events) >= EVENTS_PER_READ and after + len(events) < row.seq:
             left = row.seq - after - len(events)
@@ -139,7 +141,8 @@ class PostgresLog:
 
     async def events(self, uid: RunUid, *, after: Seq, limit: int) -> Sequence[StoredEvent]:
         rows = await fetch(self._pool, _EVENTS, uid, after, limit)
-        return checked_events(uid, after, ((seq, at, body.encode(), crc) for seq, at, body, crc in rows))
+        first = Seq(max(after, rows[0]["cut"])) if rows else after
+        return checked_events(uid, first, ((seq, at, body.encode(), crc) for seq, at, body, crc, _ in rows))
 
     async def claim(
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]

@@ -62,6 +62,12 @@ _SIZE = (
     "(SELECT sum(pg_total_relation_size(c.oid))::bigint FROM pg_class c "
     f"WHERE c.relnamespace = '{SCHEMA}'::regnamespace AND c.relkind = 'r') AS size_bytes"
 )
+_SHORTEN = (
+    "WITH old AS MATERIALIZED (SELECT e.run, e.seq FROM runs r JOIN events e ON e.run = r.num "
+    "WHERE r.uid = $1 AND e.seq <= r.cut LIMIT $2), "
+    "gone AS (DELETE FROM events e USING old WHERE e.run = old.run AND e.seq = old.seq RETURNING 1) "
+    "SELECT count(*) FROM gone"
+)
 ENDED = EndedRun.__struct_fields__
 
 
@@ -103,6 +109,10 @@ class PostgresRetention:
 
     async def clear_streams(self, *, ended_before: Millis, limit: int) -> int:
         return int(await fetch_value(self._pool, _CLEAR_STREAMS, ended_before, limit))
+
+    async def shorten(self, uid: RunUid, upto: int, *, limit: int) -> int:
+        await fetch(self._pool, "UPDATE runs SET cut = $2 WHERE uid = $1 AND cut < $2 AND seq > $2", uid, upto)
+        return int(await fetch_value(self._pool, _SHORTEN, uid, limit))
 
     async def take_turn(self, host: HostId, *, now: Millis, lease_ms: int) -> bool:
         return await fetch_value(self._pool, _TURN, host, now, lease_ms) is not None

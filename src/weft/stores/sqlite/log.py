@@ -151,12 +151,14 @@ _TOO_LONG: Any = object()
 
 
 def _load(connection: apsw.Connection, uid: RunUid, fold: int, events_max: int | None) -> Loaded | None:
-    found = connection.execute(f"SELECT num, {RUN_COLUMNS} FROM runs WHERE uid = ?", (uid,)).fetchone()
+    found: Any = connection.execute(f"SELECT num, cut, {RUN_COLUMNS} FROM runs WHERE uid = ?", (uid,)).fetchone()
     if found is None:
         return None
-    num, row = found[0], run_row(found[1:])
+    num, cut, row = found[0], found[1], run_row(found[2:])
     snapshot = _snapshot(connection, num, uid, fold)
-    after = Seq(0) if snapshot is None else snapshot.seq
+    if snapshot is not None and snapshot.seq < cut:
+        snapshot = None
+    after = Seq(cut) if snapshot is None else snapshot.seq
     if events_max is not None and row.seq - after > events_max:
         too_long: Loaded = _TOO_LONG
         return too_long
@@ -183,12 +185,13 @@ def _snapshot(connection: apsw.Connection, num: int, uid: RunUid, fold: int) -> 
 
 
 def _events(connection: apsw.Connection, uid: RunUid, after: Seq, limit: int) -> list[StoredEvent]:
-    rows = connection.execute(
-        "SELECT e.seq, at, CAST(body AS BLOB), crc FROM runs r JOIN events e ON e.run = r.num "
-        "WHERE r.uid = ? AND e.seq > ? ORDER BY e.seq LIMIT ?",
+    rows: Any = connection.execute(
+        "SELECT e.seq, at, CAST(body AS BLOB), crc, r.cut FROM runs r JOIN events e ON e.run = r.num "
+        "WHERE r.uid = ? AND e.seq > max(?, r.cut) ORDER BY e.seq LIMIT ?",
         (uid, after, limit),
     ).fetchall()
-    return checked_events(uid, after, rows)
+    first = Seq(max(after, rows[0][4])) if rows else after
+    return checked_events(uid, first, [row[:4] for row in rows])
 
 
 def _inbox(connection: apsw.Connection, uid: RunUid) -> list[Mail]:

@@ -67,6 +67,10 @@ _WITH_CHUNKS = (
     "SELECT f.run FROM found f JOIN runs r ON r.num = f.run WHERE r.ended_at <= ?"
 )
 
+_SHORTEN = (
+    "DELETE FROM events WHERE num IN "
+    "(SELECT e.num FROM runs r JOIN events e ON e.run = r.num WHERE r.uid = ? AND e.seq <= r.cut LIMIT ?)"
+)
 ENDED = EndedRun.__struct_fields__
 
 
@@ -115,6 +119,14 @@ class SqliteRetention:
             query = "SELECT num FROM runs WHERE num IN (SELECT value FROM json_each(?)) AND ended_at <= ?"
             ended = [num for (num,) in connection.execute(query, (_json(runs), ended_before))]
             return _delete_part(connection, "chunks", ended, limit)
+
+        return await self._writer.large(work)
+
+    async def shorten(self, uid: RunUid, upto: int, *, limit: int) -> int:
+        def work(connection: apsw.Connection) -> int:
+            connection.execute("UPDATE runs SET cut = ?2 WHERE uid = ?1 AND cut < ?2 AND seq > ?2", (uid, upto))
+            connection.execute(_SHORTEN, (uid, limit))
+            return connection.changes()
 
         return await self._writer.large(work)
 
