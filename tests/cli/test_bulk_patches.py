@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from tests.cli.conftest import Weft
+from tests.cli.conftest import Weft, hosting
 from tests.cli.test_bulk import document, host_until_done
+from tests.cli.test_hosted import until
 
 GRAPH = """
 weft: graph/1
@@ -48,3 +49,30 @@ def test_many_runs_are_patched_and_that_is_undone(weft: Weft, folder: Path) -> N
     undone = document(weft, "patch", "--workflow", "leads", "--undo", "--apply")
     assert host_until_done(weft, undone["run"])["applied"] == 2
     assert "many runs have a plan each" in weft("patch", "p.yaml", "--workflow", "leads", "--expect", "x").err
+
+
+def test_the_patch_of_one_run_waits_is_reviewed_and_is_withdrawn(weft: Weft, folder: Path) -> None:
+    (folder / "leads.yaml").write_text(GRAPH)
+    (folder / "app.py").write_text(APP)
+    (folder / "patch.yaml").write_text(PATCH)
+    (folder / "cut.yaml").write_text("document: {name: leads, nodes: {price: {pass: true}}}")
+    with hosting(folder):
+        assert weft("start", "leads", "--id", "l-0").code == 0
+        until(weft, "l-0", "message_awaited")
+
+        waits = weft("patch", "l-0", "cut.yaml", "--wait", "2h", "--reason", "no more waiting")
+        review = document(weft, "patch", "l-0", "patch.yaml", "--review", "team:ops")
+        question = f"l-0:patch@{review['asked']}"
+
+        assert waits.out.startswith("l-0 waits to be patched")
+        assert "a place where the patch of" in weft("explain", "l-0").out
+        assert question in weft("inbox").out
+        assert "somebody else has to decide" in weft("decide", question, "approve").err
+        assert weft("decide", question, "approve", "--by", "bob").code == 0
+        until(weft, "l-0", "patch_dropped")  # it was written against the version before
+    changes = weft("events", "l-0", "--changes").out
+    assert [line.split()[2] for line in changes.splitlines()] == [
+        "patch_asked", "patch_asked", "patch_review_asked", "run_patched", "patch_dropped"
+    ]  # fmt: skip
+    assert "has no patch that waits" in weft("patch", "l-0", "--withdraw", "0").err
+    assert "one run at a time" in weft("patch", "cut.yaml", "--workflow", "leads", "--wait", "2h").err

@@ -12,7 +12,7 @@ from tests import scale
 from tests.code.corpus import CONCURRENT, CORPUS, Shop, build
 from tests.code.stage import Cut, Stage, Turn, cuts, encoded, replayed
 from weft.core import events as e
-from weft.core.code.style import EVENTS, FORK_EVENTS
+from weft.core.code.style import ASKED_EVENTS, EVENTS, FORK_EVENTS
 
 pytestmark = scale.MARKS
 
@@ -56,7 +56,7 @@ def test_the_corpus_uses_everything_that_code_can_record() -> None:
                 kinds.update(type(event) for batch in turn.code for event in batch)
     steered = {e.RunPaused, e.RunResumed, e.RunHeld, e.RunRetried, e.RunPatched, e.RunTimedOut, e.TaskLost, e.ResultSet}
     people = {kind for kind in EVENTS if kind.__name__ in ("AskTold", "AskEscalated", "AskReminded")}
-    assert kinds | steered | people | FORK_EVENTS >= EVENTS
+    assert kinds | steered | people | FORK_EVENTS | ASKED_EVENTS >= EVENTS
 
 
 @pytest.mark.parametrize("name", scale.sample(2, CONCURRENT))

@@ -210,6 +210,25 @@ def _moved(seed: int) -> Cases:
     return _around(CodeMachine.fresh(history.state.uid), [*log, *moves])
 
 
+def _asked(seed: int) -> Cases:
+    """A patch that waits or is reviewed, in a run that was cut somewhere, until it is dropped."""
+    chance = random.Random(f"freeze asked {seed}")
+    history = play(History(), Tape([chance.randrange(2**16) for _ in range(chance.randrange(10, 60))]))
+    log = list(history.log[: chance.randrange(1, len(history.log) + 1)])
+    asked = len(log) + 1
+    review = ["team:ops"] if seed % 3 else []
+    after: list[e.AnyEvent] = [
+        e.PatchAsked(patch=msgspec.Raw(b'{"to":"2"}'), version="2", due=9_000 * (seed % 2), by="ann", review=review)
+    ]
+    if review:
+        about = msgspec.Raw(b'{"plan":{}}')
+        after.append(e.PatchReviewAsked(asked=asked, digest="d", title="Patch it?", about=about))
+        after.append(e.AskAnswered(ask=e.EntryId(asked), approved=seed % 5 > 0, by="bob"))
+    after.append(e.PatchDropped(asked=asked, code="patch.rejected" if review else "patch.not_in_time", by="bob"))
+    at = log[-1][1]
+    return _around(CodeMachine.fresh(history.state.uid), [*log, *((event, at + 1) for event in after)])
+
+
 def _graph(seed: int) -> Cases:
     """A run to its end; every third is cancelled on the way, and some end where no edge matches."""
     graph = load_graph(timed(well_nested(seed), seed)).graph if seed % 5 else UNMATCHED
@@ -255,6 +274,7 @@ def found_cases(missing: set[str]) -> dict[str, list[Case]]:
         (_fork, 200),
         (_patched, 60),
         (_moved, 100),
+        (_asked, 60),
         (_graph, 60),
         (_goal, 300),
         (_patched_goal, 60),

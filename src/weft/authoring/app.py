@@ -45,7 +45,8 @@ from weft.runtime.host import Host, Surroundings
 from weft.runtime.host_description import describe_process
 from weft.runtime.host_steps import steps_version
 from weft.runtime.orders import StartOrder
-from weft.runtime.retention_policy import project_policy
+from weft.runtime.patch_limits import project_limits
+from weft.runtime.retention_policy import RETENTION_SECONDS, project_policy
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService, StartResult
 from weft.runtime.settings import Settings
@@ -63,8 +64,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 Call = Coroutine[Any, Any, R]
 DEFAULT_URL = "sqlite:///weft.db"
-RETENTION_SECONDS = 60.0
-"""How often a host looks for runs that need not be kept any longer."""
 
 DOCUMENTED = frozenset(
     (  # noqa: SIM905
@@ -91,9 +90,9 @@ class App(Registrar):
             raise UsageError(f"durability={durability!r} is not one of full, fast.")
         if replay not in ("checked", "tolerant"):
             raise UsageError(f"replay={replay!r} is not one of checked, tolerant.")
-        if tree_depth < 1 or tree_runs < 1:
-            raise UsageError("tree_depth and tree_runs must be at least 1.")
         self._limits = (tree_depth, tree_runs)
+        if min(self._limits) < 1:
+            raise UsageError("tree_depth and tree_runs must be at least 1.")
         self._url = url
         self._durability = durability
         self.is_tolerant = replay == "tolerant"
@@ -180,14 +179,14 @@ class App(Registrar):
         await store.open()
         self._restore_gc = raise_gc_thresholds()
         self._executor = PoolExecutor()
-        depth, runs = self._limits
         settings = Settings(
             tolerant=self.is_tolerant,
             heartbeat_thread=True,
             steps_held=self._steps_held,
-            tree_depth_max=depth,
-            tree_runs_max=runs,
+            tree_depth_max=self._limits[0],
+            tree_runs_max=self._limits[1],
             retention=project_policy(),
+            patch_limits=project_limits(),
             retention_seconds=RETENTION_SECONDS,
         )
         catalogue = self.catalogue()
@@ -203,7 +202,7 @@ class App(Registrar):
             # SIGTERM ends the process cleanly, in a server as well as in a script.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )
-        self._service = RunService(store, given.clock, given.ids)
+        self._service = RunService(store, given.clock, given.ids, limits=settings.patch_limits)
         try:
             await self._host.enter_async_context(Host(given, catalogue, self._service))
         except BaseException:

@@ -59,7 +59,7 @@ async def perform_bulk(
         if not answer.approved:
             return BulkResult(verb=verb, rejected=": ".join(filter(None, (", ".join(answer.by), answer.reason))))
         begin = BulkResult(verb=verb, approved_by=list(answer.by))
-    job = msgspec.structs.replace(job, approved_by=begin.approved_by)
+    job = msgspec.structs.replace(job, approved_by=begin.approved_by, review=review or [])
     service = _service()
 
     async def go_on(so_far: BulkResult) -> Again[BulkResult] | Done[BulkResult]:

@@ -25,6 +25,7 @@ from weft.runtime.bulk import BulkService
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.orders import StartOrder
+from weft.runtime.patch_limits import project_limits
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService
 from weft.runtime.versions import VersionService
@@ -65,7 +66,7 @@ class Client:
             return self
         store = open_store(self.url, blobs=blobs_url())
         await store.open()
-        self._service = RunService(store, SystemClock(), TimeIds())
+        self._service = RunService(store, SystemClock(), TimeIds(), limits=project_limits())
         return self
 
     async def __aexit__(self, *_: object) -> None:

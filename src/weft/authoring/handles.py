@@ -23,6 +23,7 @@ from weft.observe.event_parts import follow_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.ports.store import IMPORTED, MOVED
+from weft.runtime.asked_patches import PatchRequest, PatchRequests
 from weft.runtime.by_hand import GivenResult, set_result
 from weft.runtime.deletion import DeletedTree, DeletionService, LegalHold
 from weft.runtime.fork_order import ForkOptions, ForkOrder
@@ -207,6 +208,9 @@ class Handle(Generic[R]):
         expect: str = "",
         by: str = "",
         reason: str = "",
+        wait: Duration | None = None,
+        at: str = "",
+        review: Sequence[str] = (),
         key: str | None = None,
         **fields: Any,
     ) -> PatchPlan:
@@ -216,12 +220,25 @@ class Handle(Generic[R]):
         one. The other ``fields`` are those of a patch, such as ``move`` or ``rename``. With ``dry_run``, only return
         the plan. With ``expect``, apply only the plan with this digest.
 
+        With ``wait``, a patch that is not allowed now is tried again after every event, for that long; with ``at`` it
+        waits until all tokens of a graph are at that node. With ``review``, one of these people or groups must agree,
+        and not ``by``. The plan then has ``asked``, the number under which ``patch_requests`` lists the patch.
+
         Raises:
             PatchRefused: the patch does not fit the run as it stands; ``plan`` has all reasons.
             StaleBase: it was written against another version.
             BadPatch, BadGraph: the patch or the new document is not valid.
         """
-        options = PatchOptions(by=by, reason=reason, expect=expect, dry_run=dry_run, key=key)
+        options = PatchOptions(
+            by=by,
+            reason=reason,
+            expect=expect,
+            dry_run=dry_run,
+            key=key,
+            wait_ms=duration_ms(wait) if wait is not None else 0,
+            at=at,
+            review=list(review),
+        )
         return await PatchService(self._service).patch(self.id, patch_document(ops, fields), options)
 
     async def undo_patch(
@@ -240,6 +257,14 @@ class Handle(Generic[R]):
         """
         options = PatchOptions(by=by, reason=reason, expect=expect, dry_run=dry_run)
         return await PatchService(self._service).undo(self.id, options, redo=redo, ends=ends)
+
+    async def withdraw_patch(self, asked: int = 0, *, by: str = "", reason: str = "") -> PatchRequest:
+        """Drop a patch that waits or is being reviewed. Without its number, the only one."""
+        return await PatchRequests(self._service).withdraw(self.id, asked, by=by, reason=reason)
+
+    async def patch_requests(self) -> list[PatchRequest]:
+        """Return the patches that had to wait or to be reviewed, oldest first, and what became of them."""
+        return await PatchRequests(self._service).all(self.id)
 
     async def versions(self) -> list[RunVersion]:
         """Return the versions that the run has followed, oldest first."""

@@ -47,6 +47,7 @@ from weft.errors import (
 from weft.observe.diff import Diff
 from weft.observe.explanation import Explanation
 from weft.ports.store import OVER_STATUSES, RunQuery
+from weft.runtime.asked_patches import PatchRequest
 from weft.runtime.clock import TimeIds
 from weft.runtime.deletion import DeletedTree, LegalHold
 from weft.runtime.fork_order import ForkOptions, ForkOrder, check_order
@@ -58,7 +59,7 @@ from weft.server import views
 from weft.server.endpoints.by_hand import SetByHand
 from weft.server.endpoints.deletion import NewHold, Reasoned
 from weft.server.endpoints.goals import StepViews
-from weft.server.endpoints.patches import RunVersions
+from weft.server.endpoints.patches import PatchRequestList, RunVersions
 from weft.server.problems import ProblemDetails
 from weft.server.router import API
 from weft.steps.codec import Codec
@@ -392,11 +393,15 @@ class RemoteHandle(Handle[R]):
         expect: str = "",
         by: str = "",
         reason: str = "",
+        wait: Duration | None = None,
+        at: str = "",
+        review: Sequence[str] = (),
         key: str | None = None,
         **fields: Any,
     ) -> PatchPlan:
         """Let the run follow another definition. With an API key, the key says who asks, and ``by`` is ignored."""
-        options = {"dry_run": dry_run, "expect": expect, "by": by, "reason": reason}
+        options = {"dry_run": dry_run, "expect": expect, "by": by, "reason": reason, "at": at, "review": list(review)}
+        options["wait"] = f"{duration_ms(wait)}ms" if wait is not None else ""
         body = {"patch": patch_document(ops, fields), **options}
         return await self._remote.post(f"{self._path}/patch", body, PatchPlan, key=key)
 
@@ -412,6 +417,13 @@ class RemoteHandle(Handle[R]):
     ) -> PatchPlan:
         body = {"redo": redo, "ends": ends, "dry_run": dry_run, "expect": expect, "by": by, "reason": reason}
         return await self._remote.post(f"{self._path}/patch/undo", body, PatchPlan)
+
+    async def withdraw_patch(self, asked: int = 0, *, by: str = "", reason: str = "") -> PatchRequest:
+        path, body = f"{self._path}/patch/{asked}", {"by": by, "reason": reason}
+        return await self._remote.post(path, body, PatchRequest, method="DELETE")
+
+    async def patch_requests(self) -> list[PatchRequest]:
+        return (await self._remote.get_view(f"{self._path}/patch", PatchRequestList)).patches
 
     async def versions(self) -> list[RunVersion]:
         return (await self._remote.get_view(f"{self._path}/versions", RunVersions)).versions

@@ -243,6 +243,7 @@ def events(
     *,
     after: Annotated[str, typer.Option(metavar="N", help="Only events after this number.")] = "0",
     follow: Annotated[bool, typer.Option("--follow", help="Also print new events until the run is over.")] = False,
+    changes: Annotated[bool, typer.Option("--changes", help="Only what people have changed.")] = False,
     url: Url = None,
     app: AppFile = None,
     json: Annotated[bool, typer.Option("--json", help="For programs: one JSON object per line.")] = False,
@@ -250,7 +251,8 @@ def events(
     """Print the log of a run."""
     from weft.cli.event_list import print_events
 
-    _wait(print_events(run, after=_count(after, "--after", 0), follow=follow, url=url, app=app, json=json))
+    first = _count(after, "--after", 0)
+    _wait(print_events(run, after=first, follow=follow, url=url, app=app, json=json, changes=changes))
 
 
 @declare(LOOKING)

@@ -11,6 +11,7 @@ from weft.cli.store_access import open_run
 from weft.core import values
 from weft.core.escapes import escape_json
 from weft.errors import Failure
+from weft.observe.changes import is_change
 from weft.observe.event_parts import EventPart
 from weft.observe.history import History
 
@@ -20,15 +21,20 @@ _MOMENTS = frozenset({"due", "retry_at", "scheduled_at"})
 COLOURS = {"failed": "red", "cancelled": "yellow", "held": "red", "succeeded": "green", "completed": "green"}
 
 
-async def print_events(run: str, *, after: int, follow: bool, url: str | None, app: str | None, json: bool) -> None:
-    """Print events in order. With ``follow``, also print new ones until the run ends."""
+async def print_events(
+    run: str, *, after: int, follow: bool, url: str | None, app: str | None, json: bool, changes: bool = False
+) -> None:
+    """Print events in order. With ``follow``, also print new ones until the run ends.
+
+    With ``changes``, print only what people have changed.
+    """
     out = console()
     async with open_run(run, url, app) as (service, row):
         history = History()
         async for stored in service.reader.events(row, follow=follow):
             # Events before ``after`` are read, too, because they have the locations of operations.
             for part, operation in history.add(stored):
-                if stored.seq <= after:
+                if stored.seq <= after or (changes and not is_change(part.event)):
                     continue
                 location = operation.location if operation is not None else ""
                 if json:

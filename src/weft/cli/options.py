@@ -42,5 +42,5 @@ Yes = Annotated[bool, typer.Option("--yes", "--apply", help="For many runs: do i
 BulkJson = Annotated[bool, typer.Option("--json", help="For programs: the dry run as one JSON document.")]
 Review = Annotated[
     list[str] | None,
-    typer.Option("--review", metavar="WHO", help="For many runs: ask team:NAME, role:NAME or a person first."),
+    typer.Option("--review", metavar="WHO", help="Ask team:NAME, role:NAME or a person first."),
 ]

@@ -12,10 +12,12 @@ from weft.cli.app_file import load_app
 from weft.cli.login import login
 from weft.cli.output import console, lines, print_json, print_table
 from weft.cli.store_access import open_run, project_settings
+from weft.core.durations import duration_ms
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.patches import patch_refused
 from weft.documents.text import UnreadableText, read_text
 from weft.errors import BadPatch, NotFound
+from weft.runtime.asked_patches import PatchRequests
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.patches import PatchOptions, PatchService
 from weft.runtime.programs import is_published
@@ -32,11 +34,22 @@ class TypedPatch(msgspec.Struct, frozen=True, kw_only=True):
     expect: str
     reason: str
     dry_run: bool
+    wait: str = ""
+    at: str = ""
+    review: list[str] = []
 
 
 async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | None, json: bool) -> None:
     """Patch a run, undo a patch, or print the plan of that. Raises PatchRefused, BadPatch."""
-    options = PatchOptions(by=login(), reason=typed.reason, expect=typed.expect, dry_run=typed.dry_run)
+    options = PatchOptions(
+        by=login(),
+        reason=typed.reason,
+        expect=typed.expect,
+        dry_run=typed.dry_run,
+        wait_ms=duration_ms(typed.wait) if typed.wait else 0,
+        at=typed.at,
+        review=typed.review,
+    )
     document = _document(typed)
     async with open_run(run, url, app) as (service, row):
         if not is_published(row.style):
@@ -50,8 +63,18 @@ async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | 
         print_json(plan)
     else:
         _print_plan(plan)
-    if plan.refusals:
+    if plan.refusals and not plan.asked and (typed.dry_run or not typed.wait):
         raise patch_refused(plan)
+
+
+async def withdraw_patch(run: str, number: int, *, reason: str, url: str | None, app: str | None, json: bool) -> None:
+    """Drop a patch that waits or is being reviewed. Raises NotFound, Refused."""
+    async with open_run(run, url, app) as (service, row):
+        found = await PatchRequests(service).withdraw(row.id, number, by=login(), reason=reason)
+    if json:
+        print_json(found)
+    else:
+        console().print(lines(f"{found.run}: patch {found.asked} {found.status}"))
 
 
 def declared_code(app: str | None) -> HostCatalogue | None:
@@ -110,7 +133,9 @@ async def print_versions(run: str, *, url: str | None, app: str | None, json: bo
 
 def _print_plan(plan: PatchPlan) -> None:
     out = console()
+    asked = "asks for a review of its patch" if plan.review else "waits to be patched"
     done = "patched" if plan.applied else "would be patched" if plan.ok else "cannot be patched"
+    done = asked if plan.asked else done
     out.print(lines(f"{plan.run} {done}: {plan.base[:16]} -> {plan.version[:16]}, rev {plan.rev}"))
     for entry in plan.entries:
         to = f" -> {entry.to}" if entry.to else ""
@@ -124,5 +149,8 @@ def _print_plan(plan: PatchPlan) -> None:
         out.print(lines(f"  refused{place}: {refusal.message} [{refusal.code}]{hint}"))
     if plan.verdict:
         out.print(lines(f"  from here: {plan.verdict}"))
-    if plan.ok and not plan.applied:
+    if plan.asked:
+        out.print(lines(f"  patch {plan.asked}; to see it: weft explain {plan.run}"))
+        out.print(lines(f"  to drop it: weft patch {plan.run} --withdraw {plan.asked}"))
+    elif plan.ok and not plan.applied:
         out.print(lines(f"  to apply exactly this: --expect {plan.digest}"))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from weft.errors import NotFound, UsageError
 from weft.ports.store import RunRow
 from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.patch_limits import project_limits
 from weft.runtime.service import RunService
 from weft.stores import blobs_url, open_store, shown_url
 
@@ -95,7 +96,7 @@ async def open_service(url: str | None, app: str | None = None, *, create: bool 
     store = open_store(address, blobs=blobs_url())
     await store.open()
     try:
-        yield RunService(store, SystemClock(), TimeIds())
+        yield RunService(store, SystemClock(), TimeIds(), limits=project_limits())
     finally:
         await store.close()
 

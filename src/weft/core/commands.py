@@ -186,6 +186,24 @@ class PatchRun(Command, frozen=True, kw_only=True, tag="patch_run"):
     by: str = ""
     reason: str = ""
     approved_by: list[str] = []
+    reviewed_by: list[str] = []
+    """The people and groups who were asked about it together with other patches, if they agreed."""
+    asks: bool = True
+    """Whether people are asked if they must agree. Otherwise the patch is refused."""
+    wait_ms: int = 0
+    """How long the patch waits if it is not allowed now."""
+    at: str = ""
+    """Wait until all tokens of the run are at this node."""
+    review: list[str] = []
+    """Who must agree before it is applied, besides those whom the workflow names."""
+
+
+class WithdrawPatch(Command, frozen=True, kw_only=True, tag="withdraw_patch"):
+    """Drop a patch that waits or is being reviewed. ``asked`` is its number (0: the only one)."""
+
+    asked: int = 0
+    reason: str = ""
+    by: str = ""
 
 
 class RequeueLetter(Command, frozen=True, tag="requeue_letter"):
@@ -464,6 +482,7 @@ Mailed = (
     | RetryRun
     | SetResult
     | PatchRun
+    | WithdrawPatch
     | RequeueLetter
     | DiscardLetter
     | StartGoal

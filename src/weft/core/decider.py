@@ -40,6 +40,10 @@ class Machine(Protocol):
         """
         ...
 
+    def tries(self) -> bool:
+        """Return whether a patch that waits is to be judged again."""
+        ...
+
     def rests(self) -> bool:
         """Return whether ``follow`` has no events now, whatever the environment."""
         ...

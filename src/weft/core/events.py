@@ -61,6 +61,9 @@ from weft.core.graph_events import LetterDiscarded as LetterDiscarded
 from weft.core.graph_events import NodeFailed as NodeFailed
 from weft.core.graph_events import NodeRouted as NodeRouted
 from weft.core.ids import EntryId
+from weft.core.patch_events import PatchAsked as PatchAsked
+from weft.core.patch_events import PatchDropped as PatchDropped
+from weft.core.patch_events import PatchReviewAsked as PatchReviewAsked
 from weft.core.patch_events import RepeatedWork as RepeatedWork
 from weft.core.patch_events import RunPatched as RunPatched
 from weft.core.patch_events import SlotPatch as SlotPatch
@@ -460,6 +463,9 @@ AnyEvent = (
     | RunPatched
     | RunMoved
     | RunAdopted
+    | PatchAsked
+    | PatchReviewAsked
+    | PatchDropped
     | AttributesSet
     | TaskScheduled
     | TaskSucceeded

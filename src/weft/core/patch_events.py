@@ -1,4 +1,4 @@
-"""The event of a patch. Import it from ``weft.core.events``."""
+"""The events of patches. Import them from ``weft.core.events``."""
 
 from __future__ import annotations
 
@@ -75,6 +75,8 @@ class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
     approved_by: list[str] = []
     digest: str = ""
     undoes: int = 0
+    asked: int = 0
+    """The number of the patch, if it had to wait or to be reviewed."""
     unchecked: bool = False
     """The search for unsound positions was cut short, and the patch permits that."""
 
@@ -98,3 +100,44 @@ class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
 
     # goal runs
     goal: GoalChange | None = None
+
+
+class PatchAsked(LogEvent, frozen=True, kw_only=True, tag="patch_asked"):
+    """A patch is not applied now: it waits until it is allowed, or until people agree, or both.
+
+    The number of this event names the patch from here on. It ends with ``RunPatched`` or ``PatchDropped``.
+    """
+
+    patch: Raw
+    base: str = ""
+    version: str = ""
+    prepared: Raw = ABSENT
+    undoes: int = 0
+    expect: str = ""
+    by: str = ""
+    reason: str = ""
+    due: int = 0
+    """When the patch is dropped (0: never). Without it, the patch only waits for its review."""
+    wait_at: str = ""
+    """Wait until all tokens of the run are at this node."""
+    review: list[str] = []
+    """Who must agree: one of these people or groups, but not the one who asks for the patch."""
+
+
+class PatchReviewAsked(LogEvent, frozen=True, kw_only=True, tag="patch_review_asked"):
+    """People are asked about the plan of a patch. If the plan differs when they agree, they are asked again."""
+
+    asked: int
+    digest: str
+    title: str
+    about: Raw
+
+
+class PatchDropped(LogEvent, frozen=True, kw_only=True, tag="patch_dropped"):
+    """A patch that was asked for is not applied: its time is over, or it was rejected, withdrawn or overtaken."""
+
+    asked: int
+    code: str
+    message: str = ""
+    by: str = ""
+    reason: str = ""

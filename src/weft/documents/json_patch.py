@@ -14,7 +14,6 @@ import msgspec
 from weft.core.findings import Finding
 from weft.errors import BadPatch
 
-OPERATIONS_MAX = 500
 _OPS = ("add", "remove", "replace", "move", "copy", "test")
 _WITH_VALUE = ("add", "replace", "test")
 _WITH_FROM = ("move", "copy")

@@ -23,14 +23,14 @@ from weft.documents.spellings import fold_mapping
 from weft.errors import BadGraph, BadValue
 from weft.graphs.data import fold_input, fold_save
 from weft.graphs.joins import fold_join
-from weft.graphs.policies import fold_limits, fold_undo
+from weft.graphs.policies import fold_limits, fold_review, fold_undo
 from weft.graphs.routes import Inline, NodeRoutes
 from weft.graphs.work import WORDS, HasBlob, NodeTypes, NodeWork
 
 NODES_MAX = 10_000
 DOCUMENT = (
-    "weft", "name", "description", "input", "state", "output", "start", "nodes", "limits", "transitions", "edges",
-    "input_schema", "context_schema", "output_schema", "output_mapping",
+    "weft", "name", "description", "input", "state", "output", "start", "nodes", "limits", "changes", "transitions",
+    "edges", "input_schema", "context_schema", "output_schema", "output_mapping",
 )  # fmt: skip
 NODE_IDS = ("id", "node_id", "ref")
 NODE = (
@@ -63,7 +63,7 @@ class Rules:
 def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> FoldedGraph | None:
     """Fold a document. ``name`` is used if it has none. Returns None if it has no nodes, or too many."""
     document = Fields(raw, (), problems, DOCUMENT)
-    graph = FoldedGraph(_graph_name(document, name), limits=fold_limits(document))
+    graph = FoldedGraph(_graph_name(document, name), limits=fold_limits(document), review=fold_review(document))
     _fold_schemas(document, graph)
     nodes = _named_nodes(document, problems)
     if nodes is None:

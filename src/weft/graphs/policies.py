@@ -1,4 +1,4 @@
-"""Read the limits of a run or a node, and how a node is undone: ``limits`` and ``undo``."""
+"""Read the limits of a run or a node, who must agree to changes, and how a node is undone."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from weft.documents.fields import Fields
 from weft.documents.policies import read_retry
 
 LIMITS = ("time", "hops", "tokens", "fan_out", "deadline_s", "max_hops", "max_fanout")
+CHANGES = ("review",)
 UNDO = ("step", "with", "retry", "timeout", "action", "timeout_sec")
 
 
@@ -22,6 +23,13 @@ def fold_limits(holder: Fields) -> Limits:
         tokens=limits.integer("tokens") or 0,
         fan_out=limits.integer(limits.spelling("fan_out", "max_fanout")) or 0,
     )
+
+
+def fold_review(document: Fields) -> list[str]:
+    """Read who must agree to every patch of a run: ``changes: {review: [team:ops]}``."""
+    if "changes" not in document:
+        return []
+    return Fields(document.raw["changes"], document.place("changes"), document.problems, CHANGES).texts("review")
 
 
 def fold_undo(node: Fields) -> FoldedUndo | None:

@@ -45,6 +45,7 @@ def document_schema(types: Iterable[str] = ()) -> JsonSchema:
         "start": TEXTS,
         "nodes": by_id_or_listed("node", "listed", least=1),
         "limits": {"$ref": "#/$defs/limits"},
+        "changes": closed({"review": TEXTS}),
         "transitions": {"type": "array", "items": {"$ref": "#/$defs/transition"}},
         "edges": {"type": "array", "items": {"$ref": "#/$defs/transition"}},
     }

@@ -10,7 +10,7 @@ import msgspec
 from weft.errors import Failure
 
 BranchStatus = Literal["open", "failed", "stopped"]
-WaitKind = Literal["step", "retry", "sleep", "answer", "join", "message", "ask", "child", "fact"]
+WaitKind = Literal["step", "retry", "sleep", "answer", "join", "message", "ask", "child", "fact", "patch"]
 
 
 def time_of(ms: int) -> datetime:

@@ -25,6 +25,36 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "--expect applies only the plan with that digest.",
         "Read the new plan, and repeat the command with its digest.",
     ),
+    "patch.not_in_time": (
+        "A patch that waited was dropped, because its time was over.",
+        "It was tried again after every event of the run, and was never allowed.",
+        "weft patch RUN FILE --dry-run says why. Wait longer, change the patch, or fork the run.",
+    ),
+    "patch.run_ended": (
+        "A patch that waited or was being reviewed was dropped, because its run ended or was cancelled.",
+        "The run did not come to a place where the patch was allowed, or nobody answered before.",
+        "A failed run can be patched again; to change the past of one that is over, fork it.",
+    ),
+    "patch.rejected": (
+        "A patch was dropped, because somebody who was asked about it did not agree.",
+        "The reason is in the log: weft events RUN --changes.",
+        "Change the patch, and ask again.",
+    ),
+    "patch.withdrawn": (
+        "A patch that waited or was being reviewed was taken back.",
+        "Somebody dropped it: weft events RUN --changes says who, and why.",
+        "Patch the run again if it is still needed.",
+    ),
+    "patch.no_author": (
+        "A patch that people must agree to does not say who asks for it.",
+        "Who asks for a patch may not agree to it, so that name must be known.",
+        "Name yourself: by= in Python, by in the body of a request. The command line does it by itself.",
+    ),
+    "patch.needs_review": (
+        "A run in a bulk refuses the patch, because people must agree to it who were not asked.",
+        "Its workflow says so: changes: {review: […]}.",
+        "Let the same people review the bulk: --review.",
+    ),
     "patch.nothing_to_undo": (
         "There is no patch that can be undone, or no undo that can be taken back.",
         "Undo goes back one patch at a time; a new patch ends what could be redone.",

@@ -79,7 +79,7 @@ async def open_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
         return []
     return [
         OpenQuestion(row, EntryId(number), machine.location(number), question)
-        for number, question in machine.state.asks.items()
+        for number, question in machine.state.questions.items()
     ]
 
 

@@ -74,6 +74,10 @@ def wait_sentence(wait: PendingWait) -> str:
             return f"the run {wait.run} of {wait.workflow}"
         case "fact":
             return f"the optional {wait.fact}"
+        case "patch":
+            by = f" of {wait.asked[0]}" if wait.asked else ""
+            where = f", when all tokens are at {wait.names[0]}" if wait.names else ""
+            return f"a place where the patch{by} is allowed{where}"
 
 
 def idle_sentence(queue: str) -> str:
@@ -139,6 +143,8 @@ def _unblock(wait: PendingWait, diagnosis: Diagnosis) -> str:
             return f"weft explain {wait.run}"
         case "fact":
             return "it continues without the fact after the deadline"
+        case "patch":
+            return f"it is tried after every event; to drop it: weft patch {diagnosis.run} --withdraw {wait.number}"
 
 
 def _length(since: datetime, now: datetime) -> str:

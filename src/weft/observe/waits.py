@@ -21,6 +21,7 @@ def waits_of(machine: Machine, now: int, idle: Mapping[int, str] | None = None) 
         *_messages(machine),
         *_questions(machine),
         *_children(machine),
+        *_patches(machine),
     ]
 
 
@@ -46,7 +47,7 @@ def _messages(machine: Machine) -> Iterator[PendingWait]:
 
 
 def _questions(machine: Machine) -> Iterator[PendingWait]:
-    for number, question in machine.state.asks.items():
+    for number, question in machine.state.questions.items():
         yield PendingWait(
             kind="ask",
             place=machine.location(number),
@@ -69,3 +70,19 @@ def _children(machine: Machine) -> Iterator[PendingWait]:
             run=child.run_id,
             workflow=child.workflow,
         )
+
+
+def _patches(machine: Machine) -> Iterator[PendingWait]:
+    """Yield the patches that wait until they are allowed. The others are questions."""
+    for number, patch in machine.state.asked.items():
+        if number not in machine.state.reviews:
+            yield PendingWait(
+                kind="patch",
+                place=machine.location(number),
+                number=number,
+                since=time_of(patch.since),
+                due=time_of(patch.event.due) if patch.event.due else None,
+                names=[patch.event.wait_at] if patch.event.wait_at else [],
+                asked=[patch.event.by] if patch.event.by else [],
+                title=patch.event.reason,
+            )

@@ -51,7 +51,15 @@ class PatchVerb:
         if not expect:  # it was refused in the dry run, which showed no plan that could be applied now
             plan = await _patch(service, row, job, PatchOptions(reason=job.reason, dry_run=True))
             raise patch_refused(plan) if plan.refusals else moved_on(plan)
-        options = PatchOptions(by=job.by, reason=job.reason, expect=expect, key=key, approved_by=list(job.approved_by))
+        options = PatchOptions(
+            by=job.by,
+            reason=job.reason,
+            expect=expect,
+            key=key,
+            approved_by=list(job.approved_by),
+            reviewed_by=list(job.review) if job.approved_by else [],
+            asks=False,
+        )
         await _patch(service, row, job, options)
 
     async def repeat(self, service: RunService, run_id: RunId, job: BulkJob, key: str) -> None:

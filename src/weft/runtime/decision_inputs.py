@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 from msgspec import Raw
 
 from weft.core import values
+from weft.core.events import AnyEvent
 from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.ports.blobs import Blobs
 from weft.runtime.language import LANGUAGE
@@ -29,12 +30,27 @@ class DecisionInputs:
         now: int,
         past: Sequence[PastEvent] | None,
         read_versions: Callable[[Sequence[str]], Awaitable[None]],
+        *,
+        patches_max: int,
     ) -> None:
         self._blobs = blobs
         self._loaded: dict[str, bytes] = {}
         self._kept: dict[str, bytes] = {}
         self._read_versions = read_versions
-        self.env = Env(now=now, check=check_schema, blob=self._loaded.get, keep=self._keep, log=lambda: past)
+        self._past = past if past is None else list(past)
+        self.env = Env(
+            now=now,
+            check=check_schema,
+            blob=self._loaded.get,
+            keep=self._keep,
+            log=lambda: self._past,
+            patches_max=patches_max,
+        )
+
+    def record(self, events: Sequence[AnyEvent]) -> None:
+        """Add events that were decided to the log that the next decision sees."""
+        if self._past is not None:
+            self._past += [PastEvent(self.env.now, event) for event in events]
 
     async def decided(self, decide: Callable[[Env], T], in_thread: InThread | None = None) -> T:
         """Return what is decided. Loads whatever the decision lacks. Raises NotFound, Corrupt.

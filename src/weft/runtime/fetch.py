@@ -103,8 +103,9 @@ class Fetcher:
             if len(page) < limit:
                 await asyncio.sleep(WRITING_SECONDS)  # its last events are still being written
         if has_versions(actor.machine):
+            asked = [patch.event.version for patch in actor.machine.state.asked.values()]
             named = [posted.command.version for posted in reading.waiting if isinstance(posted.command, PatchRun)]
-            versions = dict.fromkeys([*versions_in(found), *versions_in(reading.tail), *filter(None, named)])
+            versions = dict.fromkeys([*versions_in(found), *versions_in(reading.tail), *filter(None, [*asked, *named])])
             await self._learn(actor, reading, versions)
         reading.events = found
         asyncio.get_running_loop().call_soon(self._on_read, actor, reading)

@@ -67,7 +67,8 @@ async def decide_patch(
     ready = msgspec.structs.replace(command, base=prepared.base, version=prepared.version, prepared=prepared.prepared)
     past = [PastEvent(one.at, e.decode(one.body)) for one in log]
     now = max(service.clock.now_ms(), machine.state.at)
-    inputs = DecisionInputs(service.store.blobs, now, past, partial(service.reader.read_versions, row))
+    read, limit = partial(service.reader.read_versions, row), service.patch_limits.patches
+    inputs = DecisionInputs(service.store.blobs, now, past, read, patches_max=limit)
     decided = await inputs.decided(lambda env: machine.decide(ready, env))
     await inputs.write()
     found = await service.store.definitions.get(row.workflow, ready.version)
@@ -79,4 +80,4 @@ async def decide_patch(
 def patch_command(patch: Mapping[str, Any], order: ForkOrder, by: str) -> c.PatchRun:
     """Return the command for a patch, which is to be prepared."""
     raw = Raw(values.encode(patch, what="the patch has"))
-    return c.PatchRun(patch=raw, by=by, reason=order.reason)
+    return c.PatchRun(patch=raw, by=by, reason=order.reason, asks=False)

@@ -11,28 +11,27 @@ from weft.core import values
 from weft.core.findings import Finding
 from weft.core.graph.patch.form import GraphPatch, decode_patch
 from weft.core.run.state import State
-from weft.errors import BadPatch, LimitExceeded, NotFound
+from weft.errors import BadPatch, NotFound
 from weft.ports.definitions import Definition
 from weft.ports.store import RunRow
+from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
 from weft.runtime.programs import StoredGraph, graph_definition, read_graph
 from weft.runtime.version_refs import VersionRef
 
-OPERATIONS_MAX = 500
-DOCUMENT_BYTES_MAX = 1024 * 1024
-
 
 async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> PreparedPatch:
     """Make the version that a patch leads to. Raises BadPatch, BadGraph, NotFound, LimitExceeded. Writes nothing."""
-    form = read_graph_patch(patch)
+    form = read_graph_patch(patch, parts.limits)
     if form.to:
         return PreparedPatch(
             base=form.base or row.version, version=await _tagged(parts, row, form.to), reason=form.reason
         )
     base = await _definition(parts, row, row.version)
-    source = new_source(form, read_graph(base).source)
-    if len(values.encode_trusted(source)) > DOCUMENT_BYTES_MAX:
-        raise LimitExceeded("The new document is larger than 1 MiB.", code="limit.patches")
+    before = read_graph(base).source
+    source = new_source(form, before)
+    parts.limits.check_size(len(values.encode_trusted(source)))
+    parts.limits.check_agents(before, source)
     definition = _compiled(parts, row, source, [] if form.ops is UNSET else form.ops)
     return PreparedPatch(
         base=form.base or row.version, version=definition.version, reason=form.reason, definition=definition
@@ -46,7 +45,7 @@ async def prepare_graph_undo(parts: PatchParts, row: RunRow, state: State, rev: 
     return PreparedPatch(base=row.version, version=version)
 
 
-def read_graph_patch(patch: bytes) -> GraphPatch:
+def read_graph_patch(patch: bytes, limits: PatchLimits) -> GraphPatch:
     """Read a patch and check its form. Raises BadPatch with everything that is wrong, LimitExceeded."""
     try:
         form = decode_patch(patch)
@@ -60,8 +59,8 @@ def read_graph_patch(patch: bytes) -> GraphPatch:
         findings.append(Finding("patch.invalid", "a patch with instructions needs a reason.", "reason"))
     if findings:
         raise bad_patch(findings)
-    if form.ops is not UNSET and len(form.ops) > OPERATIONS_MAX:
-        raise LimitExceeded(f"A patch has at most {OPERATIONS_MAX} operations.", code="limit.patches")
+    if form.ops is not UNSET:
+        limits.check_operations(len(form.ops))
     return form
 
 

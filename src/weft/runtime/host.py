@@ -429,6 +429,7 @@ class Host:
             background=self.background,
             fetching=self.fetcher,
             check_child=self.trees.check,
+            patches_max=self.settings.patch_limits.patches,
             on_child=self.trees.opened,
             on_ready=self.queue.add,
             on_misplaced=lambda actor: self.runs.misplaced.add(actor.uid),

@@ -13,6 +13,7 @@ from weft.ports.definitions import Definition, Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
 from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.run.driver import Program
 from weft.runtime.run.replay import Replayed
 from weft.runtime.tags import WorkflowTags
@@ -37,6 +38,9 @@ class PatchParts(Protocol):
 
     @property
     def clock(self) -> Clock: ...
+
+    @property
+    def limits(self) -> PatchLimits: ...
 
     @property
     def definitions(self) -> Definitions: ...

@@ -21,13 +21,13 @@ from weft.core import values
 from weft.core.findings import Finding
 from weft.core.ids import RunId, Seq
 from weft.core.run.patch_plan import PatchPlan
-from weft.core.run.patches import judge_patch, moved_on, patch_refused
+from weft.core.run.patches import check_review, judge_patch, moved_on, patch_refused
 from weft.core.run.revisions import to_redo, to_undo
 from weft.core.run.state import State
 from weft.core.run.statuses import unknown_command
 from weft.core.run.style import JudgedPatch
 from weft.core.run.worked_out import hand_over
-from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, StaleBase
+from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, StaleBase, UsageError
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
@@ -37,6 +37,7 @@ from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, with_end
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
 from weft.runtime.offered_versions import is_offered
+from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
 from weft.runtime.programs import code_program, is_published, store_definition
 from weft.runtime.replays import replay_onward
@@ -70,6 +71,16 @@ class PatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     dry_run: bool = False
     key: str | None = None
     approved_by: list[str] = []
+    reviewed_by: list[str] = []
+    """Who was asked about this patch together with others, and agreed."""
+    asks: bool = True
+    """Whether people are asked if they must agree. Otherwise the patch is refused."""
+    wait_ms: int = 0
+    """How long the patch waits if it is not allowed now."""
+    at: str = ""
+    """Wait until all tokens of the run are at this node."""
+    review: list[str] = []
+    """Who must agree before it is applied."""
 
 
 NO_OPTIONS = PatchOptions()
@@ -111,6 +122,10 @@ class PatchService:
         self._service = service
         self._code = code
         self.clock = service.clock
+
+    @property
+    def limits(self) -> PatchLimits:
+        return self._service.patch_limits
 
     @property
     def definitions(self) -> Definitions:
@@ -155,6 +170,8 @@ class PatchService:
 
     async def patch(self, run_id: str, patch: Mapping[str, Any], options: PatchOptions = NO_OPTIONS) -> PatchPlan:
         """Patch a run. With ``dry_run``, only return the plan, with all refusals.
+
+        If the patch has to wait or to be reviewed, the plan has its number as ``asked``.
 
         Raises:
             PatchRefused: the patch does not fit the run as it stands; ``plan`` has all reasons.
@@ -221,6 +238,9 @@ class PatchService:
         make: Callable[[RunRow], Awaitable[tuple[c.PatchRun, PreparedPatch]]],
         options: PatchOptions,
     ) -> PatchPlan:
+        if options.at and not options.wait_ms:
+            raise UsageError("A patch waits at a node only for some time.", hint='Give wait too, for example "2h".')
+        values.encode([options.at, *options.review, options.by, options.reason], what="the patch has")
         key = options.key or f"patch-{self._service.ids.new()}"
         known = await self._applied_before(run_id, key) if options.key is not None else None
         if known is not None:
@@ -232,14 +252,14 @@ class PatchService:
             plan = judged.plan
             if options.dry_run:
                 return plan
-            if plan.refusals:
-                raise patch_refused(plan)
-            if options.expect and options.expect != plan.digest:
-                raise moved_on(plan)
+            check_review(plan, asks=options.asks, by=options.by)
+            if not options.wait_ms:
+                _check(plan, options)
             if judged.is_outdated:
                 continue
             try:
-                ready = _ready(command, judged, seq if tried < HANDED_OVER_MAX else None)
+                handed = seq if tried < HANDED_OVER_MAX else None
+                ready = command if options.wait_ms else _ready(command, judged, handed)
                 return await self._apply(row, ready, plan, prepared, key)
             except PatchRefused as error:
                 stale = isinstance(error, StaleBase) and not _names_base(command)
@@ -252,10 +272,15 @@ class PatchService:
         """Return the patch that was applied under this key. Its consequences are in the log."""
         row = await self._service.row(RunId(run_id))
         known = await self._service.store.directory.key(row.uid, key)
-        if known is None or not known.seq:
-            return None
-        stored = await self._service.store.log.events(row.uid, after=Seq(known.seq - 1), limit=1)
+        return await self._outcome(row, known.seq, key) if known is not None and known.seq else None
+
+    async def _outcome(self, row: RunRow, seq: Seq, key: str) -> PatchPlan:
+        """Return what became of a patch whose first event has this number."""
+        stored = await self._service.store.log.events(row.uid, after=Seq(seq - 1), limit=1)
         event = e.decode(stored[0].body)
+        if isinstance(event, e.PatchAsked):
+            known = PatchPlan(run=row.id, base=event.base, version=event.version, undoes=event.undoes)
+            return msgspec.structs.replace(known, review=event.review, asked=seq)
         if not isinstance(event, e.RunPatched):
             raise KeyReused(f'The key "{key}" was used for another command to {row.id}.')
         return PatchPlan(
@@ -277,7 +302,8 @@ class PatchService:
         if prepared.definition is not None:
             reader.learn(prepared.definition)
         now = max(self.clock.now_ms(), machine.state.at)
-        inputs = DecisionInputs(self._service.store.blobs, now, past, partial(reader.read_versions, row))
+        read, limit = partial(reader.read_versions, row), self.limits.patches
+        inputs = DecisionInputs(self._service.store.blobs, now, past, read, patches_max=limit)
         seq = machine.state.seq if len(past) == machine.state.seq else None
         local = self._service.local
         in_thread = local.in_thread if local is not None else None  # a process without runs has nothing else to do
@@ -299,7 +325,10 @@ class PatchService:
             if known is None:
                 raise moved_on(plan)
             if known.seq:
-                return msgspec.structs.replace(plan, applied=True)
+                found = await self._outcome(row, known.seq, key)
+                if found.applied and found.digest != plan.digest:
+                    return found  # it has moved on, and the patch was allowed to wait
+                return msgspec.structs.replace(plan, applied=found.applied, asked=found.asked)
             if asyncio.get_running_loop().time() > deadline:
                 note = WAITS if is_published(row.style) else WAITS_FOR_CODE
                 return msgspec.structs.replace(plan, notes=[*plan.notes, note])
@@ -317,6 +346,11 @@ def _command(patch: Raw, prepared: PreparedPatch, options: PatchOptions, *, undo
         by=options.by,
         reason=options.reason or prepared.reason,
         approved_by=options.approved_by,
+        reviewed_by=options.reviewed_by,
+        asks=options.asks,
+        wait_ms=options.wait_ms,
+        at=options.at,
+        review=options.review,
     )
 
 
@@ -324,6 +358,14 @@ def _ready(command: c.PatchRun, judged: JudgedPatch, seq: int | None) -> c.Patch
     """Return the command for a plan. If it is known for which event, the run need not work it out again."""
     worked_out = hand_over(judged, seq) if seq is not None and judged.event is not None else command.worked_out
     return msgspec.structs.replace(command, expect=judged.plan.digest, worked_out=worked_out)
+
+
+def _check(plan: PatchPlan, options: PatchOptions) -> None:
+    """Raise PatchRefused if a patch may not be applied now, or is not the expected one."""
+    if plan.refusals:
+        raise patch_refused(plan)
+    if options.expect and options.expect != plan.digest:
+        raise moved_on(plan)
 
 
 def _names_base(command: c.PatchRun) -> bool:

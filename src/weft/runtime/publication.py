@@ -15,10 +15,11 @@ from msgspec import UNSET
 from weft.core import values
 from weft.core.findings import Finding
 from weft.core.graph.patch.form import GraphPatch
-from weft.errors import BadPatch, LimitExceeded, NotFound, StaleBase
+from weft.errors import BadPatch, NotAllowed, NotFound, StaleBase
 from weft.ports.definitions import Definition
-from weft.runtime.graph_patches import DOCUMENT_BYTES_MAX, bad_patch, new_source, read_graph_patch
+from weft.runtime.graph_patches import bad_patch, new_source, read_graph_patch
 from weft.runtime.orders import stored_workflow
+from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patches import PatchService
 from weft.runtime.programs import StoredGraph, graph_definition, is_graph, read_graph, store_definition
 from weft.runtime.service import RunService
@@ -49,6 +50,8 @@ class WorkflowPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The name of the file that has the text, for findings."""
     by: str = ""
     reason: str = ""
+    sets_changes: bool = True
+    """Whether the author may say who must agree to changes of runs."""
 
 
 class PublicationService:
@@ -69,10 +72,12 @@ class PublicationService:
         tags = self._service.tags
         known, current = await tags.standing(name, tag)
         base = current or await self._newest(name)
-        form = _form(patch)
+        form = _form(patch, self._service.patch_limits)
         if form.base and form.base != base:
             raise self._stale(name, tag, form.base, base)
         definition = await self._made(name, base, form, patch)
+        if not patch.sets_changes:
+            await self._check_changes(name, base, definition)
         await store_definition(self._definitions, definition)
         moved = await tags.move_from(known, definition.version, by=patch.by, reason=patch.reason or form.reason)
         if moved is None:
@@ -81,6 +86,14 @@ class PublicationService:
         return PublishedVersion(
             workflow=name, tag=tag, version=definition.version, base=base, moved=moved.revision != known.revision
         )
+
+    async def _check_changes(self, name: str, base: str, new: Definition) -> None:
+        """Raise NotAllowed if a version has another ``changes`` than the one before."""
+        if read_graph(new).graph.review != read_graph(await self._stored(name, base)).graph.review:
+            raise NotAllowed(
+                f"Who must agree to changes of runs of {name[:60]} can only be set by an administrator.",
+                hint="It needs the scope admin. Leave changes as it is.",
+            )
 
     async def _made(self, name: str, base: str, form: GraphPatch, patch: WorkflowPatch) -> Definition:
         """Return the version that a patch leads to. Writes nothing."""
@@ -93,8 +106,7 @@ class PublicationService:
             loaded = parse_graph(patch.text, patch.file, context)
         else:
             loaded = load_graph(new_source(form, read_graph(await self._stored(name, base)).source), context)
-        if len(values.encode_trusted(loaded.source)) > DOCUMENT_BYTES_MAX:
-            raise LimitExceeded("The new document is larger than 1 MiB.", code="limit.patches")
+        self._service.patch_limits.check_size(len(values.encode_trusted(loaded.source)))
         if loaded.graph.name != name:
             text = f"the name of a workflow cannot change: {name} would become {loaded.graph.name}."
             raise bad_patch([Finding("patch.invalid", text, "name")])
@@ -131,10 +143,10 @@ class PublicationService:
         )
 
 
-def _form(patch: WorkflowPatch) -> GraphPatch:
+def _form(patch: WorkflowPatch, limits: PatchLimits) -> GraphPatch:
     """Read a patch. Raises BadPatch for instructions, which are for runs."""
     given = {**patch.patch, "document": {}} if patch.text else dict(patch.patch)
-    form = read_graph_patch(values.encode(given, what="the patch has"))
+    form = read_graph_patch(values.encode(given, what="the patch has"), limits)
     if form.has_instructions or form.rename:
         raise BadPatch(
             "The patch of a workflow has no instructions: there are no tokens to move.",

@@ -13,6 +13,8 @@ from weft.core.ids import TENANT_MARK, tenant_prefix
 from weft.errors import BadDuration, UsageError
 
 NEVER = "never"
+RETENTION_SECONDS = 60.0
+"""How often a host looks for runs that need not be kept any longer."""
 AGES = ("completed", "cancelled", "failed", "streams")
 """What has an age: runs by the status of their root, and output."""
 STATUSES = AGES[:3]

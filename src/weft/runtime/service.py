@@ -55,9 +55,11 @@ from weft.runtime.commit import RunCreator
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.finished_error import finished_error, imported_error, moved_error, moved_to
 from weft.runtime.orders import StartOrder, pin_version, start_of
+from weft.runtime.patch_limits import DEFAULT_LIMITS, PatchLimits
 from weft.runtime.programs import AnyProgram, input_differences, is_published, needs_definition, store_definition
 from weft.runtime.reader import RunReader, goals_in
 from weft.runtime.retries import RetryUntilAvailable
+from weft.runtime.run.append_extras import ASKING
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
@@ -102,8 +104,17 @@ class RunService:
     tenant = ""
     """The tenant whose runs these are; empty for the operator."""
 
-    def __init__(self, store: Store, clock: Clock, ids: Ids, beside: RunService | None = None) -> None:
-        """``beside`` is a service whose host this one also uses."""
+    def __init__(
+        self,
+        store: Store,
+        clock: Clock,
+        ids: Ids,
+        beside: RunService | None = None,
+        *,
+        limits: PatchLimits = DEFAULT_LIMITS,
+    ) -> None:
+        """``beside`` is a service whose host and limits this one also uses."""
+        self.patch_limits: PatchLimits = beside.patch_limits if beside is not None else limits
         self.store = store
         self.clock = StoreClock(clock, store)
         self.ids = ids
@@ -127,7 +138,9 @@ class RunService:
         self._told_at = 0.0
         """When a command was last written here, by the loop's clock."""
         self.reader = RunReader(store, self._program)
-        self._unowned = UnownedRuns(store, self.clock, ids, self.reader, self.tell)
+        self._unowned = UnownedRuns(
+            store, self.clock, ids, self.reader, self.tell, patches_max=self.patch_limits.patches
+        )
 
     def _program(self, workflow: str, version: str) -> AnyProgram | None:
         return self.local.catalogue.program(workflow, version) if self.local is not None else None
@@ -329,7 +342,7 @@ class RunService:
                 row = await self.row(run_id)  # the run has just ended and left memory
         if isinstance(command, REOPENING):
             await self._reopen(row, command, token)
-        elif row.status in OVER_STATUSES and isinstance(command, CHANGING):
+        elif row.status in OVER_STATUSES and (isinstance(command, CHANGING) or _is_about_review(row, command)):
             await self._unowned.reopen(row, command, token)
         elif row.status in OVER_STATUSES:
             raise finished_error(row, command, self.clock.now_ms())
@@ -556,6 +569,11 @@ class RunService:
                 if now is None or now.ended_at is not None:
                     return
                 await asyncio.sleep(POLL_SECONDS)
+
+
+def _is_about_review(row: RunRow, command: c.Mailed) -> bool:
+    """Return whether a command may be about the patch of a failed run, which is being reviewed."""
+    return isinstance(command, c.DecideAsk | c.WithdrawPatch) and bool(row.attributes.get(ASKING))
 
 
 async def _once(call: Callable[[], Awaitable[T]]) -> T:

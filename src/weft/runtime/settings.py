@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from weft.runtime.patch_limits import DEFAULT_LIMITS, PatchLimits
 from weft.runtime.retention_policy import RetentionPolicy
 
 
@@ -49,5 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How long runs are kept."""
     retention_seconds: float = 0.0
     """How often to look for what need not be kept any longer; 0 means never."""
+    patch_limits: PatchLimits = DEFAULT_LIMITS
+    """How many patches a run can have."""
     tolerant: bool = False
     """Whether a divergence in arguments is only logged."""

@@ -43,7 +43,7 @@ from weft.ports.store import (
 from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
-from weft.runtime.run.append_extras import DEAD_LETTERS, version_marks
+from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, version_marks
 from weft.runtime.run.log_reading import needs_log
 from weft.runtime.schemas import check_schema
 
@@ -60,8 +60,11 @@ class UnownedRuns:
         ids: Ids,
         reader: RunReader,
         tell: Callable[[RunId, c.Mailed], Awaitable[None]],
+        *,
+        patches_max: int,
     ) -> None:
-        """``tell`` gives a command to a run on any host."""
+        """``tell`` gives a command to a run on any host. ``patches_max``: how many patches a run can have."""
+        self._patches_max = patches_max
         self._store = store
         self._clock = clock
         self._ids = ids
@@ -83,21 +86,26 @@ class UnownedRuns:
         """
         machine, inputs, decided = await self.decide(row, command)
         now = Millis(inputs.env.now)
-        events = []
-        for event in decided:
-            machine.evolve(event, at=now)
-            events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
+        events: list[StoredEvent] = []
+        while decided:
+            for event in decided:
+                machine.evolve(event, at=now)
+                events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
+            inputs.record(decided)
+            # The answer to a review is followed by the patch.
+            decided = await inputs.decided(machine.follow) if isinstance(command, c.DecideAsk) else ()
+        version = machine.state.version if machine.state.revisions else ""
+        if isinstance(command, c.DeclareSchedule):
+            version = command.version
         append = Append(
             uid=row.uid,
             epoch=row.epoch,
             seq=row.seq,
             events=events,
             status=row.status if machine.state.over else "running",
-            attributes=_changed_attributes(row, machine),
+            attributes=_attributes(machine, row),
             reopen=now,
-            resolved=Resolved(command.version, row.style)
-            if isinstance(command, c.DeclareSchedule | c.PatchRun) and command.version
-            else None,
+            resolved=Resolved(version, row.style) if version else None,
             keys=[token] if token is not None else [],
             refs=await inputs.write(),
             mail_taken=row.mail,
@@ -110,8 +118,10 @@ class UnownedRuns:
         """Decide a command to a run that is over or held, and change nothing. Raises Refused."""
         machine = await self._reader.machine(row)
         now = max(self._clock.now_ms(), machine.state.at)
-        past = await self._reader.past(row) if needs_log(machine, command) else None
-        inputs = DecisionInputs(self._store.blobs, now, past, partial(self._reader.read_versions, row))
+        judges = needs_log(machine, command) or isinstance(command, c.DecideAsk)
+        past = await self._reader.past(row) if judges else None
+        read = partial(self._reader.read_versions, row)
+        inputs = DecisionInputs(self._store.blobs, now, past, read, patches_max=self._patches_max)
         return machine, inputs, await inputs.decided(lambda env: decide_retry(machine, row, command, env))
 
     # --- runs that no host has claimed ----------------------------------------------------------------------------
@@ -145,7 +155,7 @@ class UnownedRuns:
         machine = await self._reader.machine(row)
         seq, now = Seq(machine.state.seq), Millis(max(self._clock.now_ms(), machine.state.at))
         events = []
-        for event in machine.decide(command, Env(now=now, check=check_schema)):
+        for event in machine.decide(command, Env(now=now, check=check_schema, patches_max=self._patches_max)):
             machine.evolve(event, at=now)
             events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
         host = self._claimant()
@@ -289,10 +299,14 @@ class UnownedRuns:
                 return
 
 
-def _changed_attributes(row: RunRow, machine: Machine) -> dict[str, object] | None:
-    """Return the attributes that an append to a run that is over changes, if any."""
-    letters = {DEAD_LETTERS: has_dead_letters(machine)} if DEAD_LETTERS in row.attributes else {}
-    return {**letters, **version_marks(machine)} or None
+def _attributes(machine: Machine, row: RunRow) -> dict[str, object] | None:
+    """Return the attributes of a row that change with its run."""
+    found: dict[str, object] = {}
+    if DEAD_LETTERS in row.attributes:
+        found[DEAD_LETTERS] = has_dead_letters(machine)
+    if bool(machine.state.questions) is not bool(row.attributes.get(ASKING)):
+        found[ASKING] = True if machine.state.questions else None
+    return {**found, **version_marks(machine)} or None
 
 
 def decide_retry(machine: Machine, row: RunRow, command: c.Mailed, env: Env) -> Sequence[e.AnyEvent]:

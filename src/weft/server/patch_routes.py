@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from weft.core.run.patch_plan import PatchPlan
-from weft.errors import BadGraph, BadPatch, LimitExceeded, NotFound, PatchRefused, Refused, RunFinished, StaleBase
+from weft.errors import (
+    BadGraph,
+    BadPatch,
+    LimitExceeded,
+    NotFound,
+    PatchRefused,
+    Refused,
+    RunFinished,
+    StaleBase,
+    UsageError,
+)
+from weft.runtime.asked_patches import PatchRequest
 from weft.server.endpoints import patches
 from weft.server.identity import AccessScope
 from weft.server.router import API, ApiRoute
@@ -20,7 +31,8 @@ PATCHES = (
         scope=AccessScope.OPERATE,
         body=patches.NewPatch,
         answer=PatchPlan,
-        errors=(NotFound, BadPatch, BadGraph, LimitExceeded, PatchRefused, StaleBase, Refused, RunFinished),
+        statuses=(200, 202),
+        errors=(NotFound, BadPatch, UsageError, BadGraph, LimitExceeded, PatchRefused, StaleBase, Refused, RunFinished),
     ),
     ApiRoute(
         name="undoPatch",
@@ -31,7 +43,39 @@ PATCHES = (
         scope=AccessScope.OPERATE,
         body=patches.UndoPatch,
         answer=PatchPlan,
-        errors=(NotFound, BadPatch, PatchRefused, Refused, RunFinished),
+        statuses=(200, 202),
+        errors=(NotFound, BadPatch, UsageError, PatchRefused, Refused, RunFinished),
+    ),
+    ApiRoute(
+        name="getPatchRequests",
+        method="GET",
+        path=f"{_RUN}/patch",
+        summary="The patches of a run that had to wait or to be reviewed, and what became of them",
+        endpoint=patches.list_requests,
+        scope=AccessScope.READ,
+        answer=patches.PatchRequestList,
+        errors=(NotFound,),
+    ),
+    ApiRoute(
+        name="getPatchRequest",
+        method="GET",
+        path=f"{_RUN}/patch/{{asked}}",
+        summary="A patch that had to wait or to be reviewed, and what became of it",
+        endpoint=patches.find_request,
+        scope=AccessScope.READ,
+        answer=PatchRequest,
+        errors=(NotFound,),
+    ),
+    ApiRoute(
+        name="withdrawPatch",
+        method="DELETE",
+        path=f"{_RUN}/patch/{{asked}}",
+        summary="Drop a patch that waits or is being reviewed",
+        endpoint=patches.withdraw,
+        scope=AccessScope.OPERATE,
+        body=patches.WithdrawnPatch,
+        answer=PatchRequest,
+        errors=(NotFound, Refused, RunFinished),
     ),
     ApiRoute(
         name="getRunVersions",

@@ -55,6 +55,16 @@ RUNS = (
         errors=(NotFound,),
     ),
     ApiRoute(
+        name="getChanges",
+        method="GET",
+        path=f"{API}/runs/{{id}}/changes",
+        summary="What people have changed in a run, oldest first",
+        endpoint=runs.list_changes,
+        scope=AccessScope.READ,
+        answer=views.Changes,
+        errors=(NotFound,),
+    ),
+    ApiRoute(
         name="getTree",
         method="GET",
         path=f"{API}/runs/{{id}}/tree",

@@ -164,6 +164,12 @@ class EventsQuery(Form, frozen=True, kw_only=True):
     limit: Limit = 200
 
 
+class Changes(msgspec.Struct, frozen=True):
+    """What people have changed in a run, oldest first."""
+
+    changes: list[EventView]
+
+
 class EventView(msgspec.Struct, frozen=True):
     """One event of a run's log. ``part`` is its number among the events of one record, or 0 if it is the only one."""
 

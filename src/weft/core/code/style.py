@@ -20,13 +20,14 @@ from weft.core.code.locations import readable
 from weft.core.code.retry import decide_retry, decide_set
 from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.ids import CANCEL, EntryId
-from weft.core.run import lifecycle, undo
+from weft.core.run import asked_patches, lifecycle, undo
 from weft.core.run.decide import DECIDE
 from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Status, Undo
+from weft.core.run.statuses import not_in_graph
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.errors import Failure
 
@@ -54,7 +55,10 @@ class CodeStyle:
     repeats_undone = True
     unanswered = ""
     mail: ClassVar[MailRows] = MAIL
-    effects: ClassVar[EffectRows] = {**EFFECTS, e.RunPatched: EFFECTS[e.RunResumed]}
+    effects: ClassVar[EffectRows] = {
+        **EFFECTS,
+        e.RunPatched: lambda run, event: (*asked_patches.disarm(run, event), *run.outstanding()),
+    }
     consequences = None
     follow = None
 
@@ -91,6 +95,13 @@ class CodeStyle:
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
         return patch.judge_patch(self.state, command)
+
+    @property
+    def review(self) -> Sequence[str]:
+        return ()
+
+    def is_all_at(self, place: str) -> bool:
+        raise not_in_graph(self.state, place)
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         return lifecycle.cancel_open(self.state)
@@ -367,3 +378,5 @@ FORK_EVENTS: frozenset[type] = frozenset(
     {e.RunForked, e.ResultsKnown, e.RunEdited, e.EntriesDropped, e.TaskReleased, e.PerformAsked}
 )
 """The events that only a fork has."""
+ASKED_EVENTS: frozenset[type] = frozenset({e.PatchAsked, e.PatchReviewAsked, e.PatchDropped})
+"""The events of a patch that waits or is reviewed."""

@@ -31,7 +31,7 @@ from weft.core.goal.simple import STARTS_MAX, start_simple
 from weft.core.goal.start import decide_start
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window, copy_state
 from weft.core.goal.turn import Turn
-from weft.core.run import by_hand, lifecycle, patches, questions, tasks, undo
+from weft.core.run import asked_patches, by_hand, lifecycle, patches, questions, tasks, undo
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, arm_opened, dispatch_opened, perform
 from weft.core.run.env import Env
@@ -39,6 +39,7 @@ from weft.core.run.evolve import with_style_rows
 from weft.core.run.kernel import Kernel
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Status, Undo
+from weft.core.run.statuses import not_in_graph
 from weft.core.run.style import DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.core.unfold import step_outputs
 from weft.core.values import is_ref, seal, unseal
@@ -55,6 +56,7 @@ class GoalStyle:
     mail: ClassVar[MailRows] = MAIL
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
+        e.RunPatched: asked_patches.disarm,
         e.WorkResumed: lambda run, event: (perform(run, event.task),),
         e.DeadlineSet: arm_opened,
         e.StepStarted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),
@@ -184,6 +186,13 @@ class GoalStyle:
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
         return judge_patch(self.items, self.program.reader, self.trial(), command, env)
 
+    @property
+    def review(self) -> Sequence[str]:
+        return ()
+
+    def is_all_at(self, place: str) -> bool:
+        raise not_in_graph(self.state, place)
+
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         """Return no events, because open entries are dropped together with their steps."""
         return ()
@@ -302,6 +311,7 @@ class GoalStyle:
     def trial(self) -> Kernel:
         """Return a copy of the run, to try something on."""
         state = copy_state(self.state)
+        state.asked, state.reviews = {}, {}  # or the trial would try them
         return Kernel(state, GoalStyle(TrialGoals(self.program), state))
 
     def from_the_beginning(self) -> Kernel:

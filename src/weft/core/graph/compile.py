@@ -103,6 +103,7 @@ def _assemble(done: Analysis) -> GraphModel:
         start_closed_by=done.shape.names[done.frames.closer[0]] if 0 in done.frames.closer else START,
         terminals=[name for name, node in nodes.items() if node.terminal and node.scopes],
         limits=NO_LIMITS if folded.limits == NO_LIMITS else folded.limits,
+        review=folded.review,
         input=folded.input,
         state=folded.state,
         result=folded.result,

@@ -114,6 +114,7 @@ class FoldedGraph:
     entries: list[tuple[str, At]] | None = None
     targets: set[str] = field(default_factory=set)
     limits: Limits = field(default_factory=Limits)
+    review: list[str] = field(default_factory=list)
     input: dict[str, Any] | None = None
     state: dict[str, Any] | None = None
     result: dict[str, Any] | None = None

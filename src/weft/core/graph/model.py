@@ -384,6 +384,8 @@ class GraphModel(_Part, frozen=True, omit_defaults=True):
     start_closed_by: str = ""
     terminals: list[str] = []
     limits: Limits = NO_LIMITS
+    review: list[str] = []
+    """Who must agree to every patch of a run."""
     input: dict[str, Any] | None = None
     state: dict[str, Any] | None = None
     result: dict[str, Any] | None = None

@@ -32,7 +32,7 @@ def decide_retry_from(
         NotFound, Refused: the run cannot go back there, or an irreversible task is in flight there.
         PatchRefused: the run could get stuck from there.
     """
-    patches.check_limit(state)
+    patches.check_limit(state, env)
     back, past = judge_way_back(program, fold, state, command.start, env)
     unknown = _given_up(state, back, force=command.force)
     now = copy_graph_state(state)

@@ -29,7 +29,7 @@ from weft.core.graph.retry_from import decide_retry_from
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, remember_work, seen_after
 from weft.core.graph.view import View
 from weft.core.ids import derive
-from weft.core.run import by_hand, lifecycle, patches, questions, tasks, undo
+from weft.core.run import asked_patches, by_hand, lifecycle, patches, questions, tasks, undo
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, dispatch_opened
@@ -58,6 +58,7 @@ class GraphStyle:
     mail: ClassVar[MailRows] = MAIL
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
+        e.RunPatched: asked_patches.disarm,
         e.NodeRouted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),
         e.RunPatched: lambda _, event: [StopTask(number) for number in event.forced],
     }
@@ -134,6 +135,16 @@ class GraphStyle:
             judged = judge_graph_patch(self.program, _fold, self.state, command, env)
             known = self._judged = (command, seq, judged)
         return known[2]
+
+    @property
+    def review(self) -> Sequence[str]:
+        return self.graph.review
+
+    def is_all_at(self, place: str) -> bool:
+        """Return whether all tokens are at this node."""
+        if place not in self.graph.nodes:
+            raise Refused(f"{self.graph.name} has no node {place!r} where a patch of {self.state.run_id} could wait.")
+        return bool(self.state.tokens) and all(token.node == place for token in self.state.tokens.values())
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         return lifecycle.cancel_open(self.state)

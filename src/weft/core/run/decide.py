@@ -11,11 +11,11 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.run import (
     accepted_work,
+    asked_patches,
     by_hand,
     lifecycle,
     messages,
     moves,
-    patches,
     questions,
     tasks,
     timers,
@@ -75,6 +75,8 @@ def _timer(run: AnyRun, command: c.FireTimer, env: Env) -> Sequence[e.AnyEvent]:
     state = run.state
     if command.entry in state.accepted:
         return accepted_work.decide_unanswered(state, command.entry, run.style.unanswered, env.now)
+    if command.entry in state.asked:
+        return asked_patches.decide_timer(state, command, env)
     decided = timers.decide_timer(state, command, env)
     if run.style.has_code or not decided or not isinstance(decided[0], e.RunTimedOut):
         return decided
@@ -86,6 +88,9 @@ def _message(run: AnyRun, command: c.DeliverMessage, _: Env) -> Sequence[e.AnyEv
 
 
 def _ask(run: AnyRun, command: c.DecideAsk, env: Env) -> Sequence[e.AnyEvent]:
+    review = asked_patches.find_review(run.state, command.ask)
+    if review is not None:
+        return asked_patches.decide_answered(questions.decide_ask(run.state, command, review, env))
     answer = questions.decide_ask(run.state, command, run.style.question(command.ask), env)
     return withheld.decide_confirmed(run.state, answer)
 
@@ -113,7 +118,8 @@ DECIDE: dict[type, Decide] = {
     c.HoldRun: _hold,
     c.RetryRun: _retry,
     c.SetResult: by_hand.decide_set,
-    c.PatchRun: patches.decide_patch,
+    c.PatchRun: asked_patches.decide_patch,
+    c.WithdrawPatch: asked_patches.decide_withdrawn,
     c.MoveRun: moves.decide_move,
     c.AdoptRun: moves.decide_adopt,
 }

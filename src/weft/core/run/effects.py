@@ -8,7 +8,7 @@ from typing import Any
 from weft.core import events as e
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.ids import CANCEL, EntryId
-from weft.core.run import by_hand, questions, tasks, timers
+from weft.core.run import asked_patches, by_hand, questions, tasks, timers
 from weft.core.run.state import State
 from weft.core.run.style import AnyRun
 
@@ -40,6 +40,9 @@ def outstanding(run: AnyRun) -> Sequence[AnyEffect]:
     for number, task in state.tasks.items():
         if due := timers.task_due(task):
             effects.append(ArmTimer(EntryId(-number), due))
+    for number, patch in state.asked.items():
+        if patch.event.due:
+            effects.append(ArmTimer(EntryId(number), patch.event.due))
     if state.due and timers.due_of(state, CANCEL):
         effects.append(ArmTimer(CANCEL, state.due))
     return effects
@@ -111,6 +114,8 @@ def _answered(run: AnyRun, event: e.AskAnswered) -> Sequence[AnyEffect]:
     """Arm or disarm the timer of the question. If it was about a task that is approved now, dispatch the task."""
     state = run.state
     task = state.tasks.get(event.ask)
+    if event.ask in state.asked:
+        return ()  # the timer is that of the patch
     if task is None or not event.approved:
         return questions.rearm_question(state, event)
     due = timers.task_due(task)
@@ -147,6 +152,8 @@ EFFECTS: dict[type, Callable[[AnyRun, Any], Sequence[AnyEffect]]] = {
     e.ChildEnded: lambda _, event: (DisarmTimer(event.child),),
     e.EntryCancelled: _entry_cancelled,
     e.TaskReleased: _released,
+    e.PatchAsked: asked_patches.arm,
+    e.PatchDropped: asked_patches.disarm,
     e.RunResumed: _all_open,
     e.CancelRequested: _all_open,
     e.RunEnding: _all_open,

@@ -105,5 +105,7 @@ class Env(msgspec.Struct, frozen=True):
     """Checks whether this run may start another child. Raises LimitExceeded, RunCancelled."""
     log: Callable[[], Sequence[PastEvent] | None] = no_log
     """Returns all events of the run up to now. None: they must be read first. Only rare decisions need them."""
+    patches_max: int = 100
+    """How many patches a run can have."""
     recall: Callable[[Raw, Callable[[], Any]], Any] = read_directly
     """Returns a large value that many decisions read, from a cache or by calling the function."""

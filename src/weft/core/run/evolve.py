@@ -11,6 +11,7 @@ from typing import Any
 from weft.core import events as e
 from weft.core.run import (
     accepted_work,
+    asked_patches,
     by_hand,
     fork,
     lifecycle,
@@ -194,6 +195,9 @@ def _ask_opened(run: AnyRun, event: e.AskOpened) -> None:
 
 
 def _ask_answered(run: AnyRun, event: e.AskAnswered) -> None:
+    if event.ask in run.state.reviews:
+        asked_patches.evolve_answered(run.state, event)
+        return
     answer = questions.evolve_answer(run.state, event)
     if answer is not None and event.ask in run.state.parked:
         withheld.evolve_confirmed(run.state, event.ask)
@@ -279,6 +283,9 @@ EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
     e.RunEdited: fork.evolve_edited,
     e.TaskReleased: lambda run, event: withheld.evolve_released(run.state, event),
     e.PerformAsked: lambda run, event: withheld.evolve_asked(run.state, event),
+    e.PatchAsked: lambda run, event: asked_patches.evolve_asked(run.state, event),
+    e.PatchReviewAsked: lambda run, event: asked_patches.evolve_review_asked(run.state, event),
+    e.PatchDropped: lambda run, event: asked_patches.evolve_dropped(run.state, event),
 }
 
 

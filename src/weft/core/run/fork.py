@@ -33,6 +33,7 @@ def evolve_forked(run: AnyRun, event: e.RunForked) -> None:
     state.approvals = list(event.yes)
     _reset_tasks(state)
     _reset_questions(state)
+    state.asked, state.reviews = {}, {}  # they are for the original
     for child in event.children:
         restarted = state.children[child.entry]
         restarted.uid, restarted.run_id = child.uid, child.run_id

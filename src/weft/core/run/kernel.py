@@ -8,19 +8,19 @@ from typing import Any
 from weft.core.commands import AnyCommand, ReportTaskSucceeded
 from weft.core.effects import AnyEffect, OutgoingMail, PerformTask
 from weft.core.events import AnyEvent
-from weft.core.run import effects, lifecycle, timers, withheld
+from weft.core.run import asked_patches, effects, lifecycle, timers, withheld
 from weft.core.run.env import Env
 from weft.core.run.mail import stop_child
 from weft.core.run.plain import Continuation
 from weft.core.run.state import State
-from weft.core.run.statuses import RESTING, unknown_command
+from weft.core.run.statuses import LIVE, RESTING, unknown_command
 from weft.core.run.style import RunStyle
 
 
 class Kernel:
     """The state and style of one run."""
 
-    __slots__ = ("_consequences", "_decide", "_effects", "_evolve", "_follow", "_mail", "state", "style")
+    __slots__ = ("_consequences", "_decide", "_effects", "_evolve", "_follow", "_mail", "state", "style", "tried")
 
     def __init__(self, state: State, style: RunStyle) -> None:
         self.state = state
@@ -31,6 +31,8 @@ class Kernel:
         self._effects = style.effects
         self._mail = style.mail
         self._follow = style.follow
+        self.tried = -1
+        """The number of the last event after which the patches that wait were judged."""
 
     def decide(self, command: AnyCommand, env: Env) -> Sequence[AnyEvent]:
         """Return the events that a command causes. Raises Refused or BadValue if the command is rejected."""
@@ -39,15 +41,30 @@ class Kernel:
             raise unknown_command(self.state.run_id, self.style.name, command)
         events = decide(self, command, env)
         extend = self._consequences
-        return events if extend is None or not events else extend(events, env)
+        if extend is not None and events:
+            events = extend(events, env)
+        return events if not self.state.asked else asked_patches.drop_before_end(self.state, events)
 
     def rests(self) -> bool:
         """Return whether ``follow`` has no events now, whatever the environment."""
         state = self.state
+        if state.asked and self.tries():
+            return False
         return state.status in RESTING or not (state.ended or self._follow or state.reversals or state.withheld)
+
+    def tries(self) -> bool:
+        """Return whether a patch that waits is to be judged again."""
+        state = self.state
+        return bool(state.asked) and self.tried != state.seq and (state.status in LIVE or state.status == "failed")
 
     def follow(self, env: Env) -> Sequence[AnyEvent]:
         """Return the events that must happen next without a command. Raises MissingInputs."""
+        if not self.state.asked:
+            return self._follow_run(env)
+        tried = asked_patches.follow(self, env) if self.tries() else ()
+        return tried or asked_patches.drop_before_end(self.state, self._follow_run(env))
+
+    def _follow_run(self, env: Env) -> Sequence[AnyEvent]:
         state = self.state
         if state.status in RESTING or not state.started:
             return ()
@@ -113,4 +130,6 @@ class Kernel:
                 return f"{task.undoes or f'!{task.undo_of}'}!undo"
             if task.place:
                 return task.place
+        if number in self.state.asked:
+            return f"{asked_patches.PLACE}{number}"
         return self.style.locate(number) or f"!{number}"

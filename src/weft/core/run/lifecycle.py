@@ -269,6 +269,7 @@ def evolve_over(state: State) -> None:
     state.undoing = 0
     state.held = None
     state.withheld = []
+    state.asked, state.reviews = {}, {}
 
 
 def evolve_cancelled_entry(state: State, event: EntryCancelled, place: str) -> bool:

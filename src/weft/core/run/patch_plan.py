@@ -57,6 +57,10 @@ class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refusals: list[PatchRefusal] = []
     digest: str = ""
     applied: bool = False
+    review: list[str] = []
+    """Who must agree before it is applied."""
+    asked: int = 0
+    """The number of the patch, if it is not applied but waits, or is being reviewed."""
 
     @property
     def ok(self) -> bool:
@@ -65,7 +69,7 @@ class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def signed(self) -> PatchPlan:
         """Return the plan with its digest."""
-        bare = msgspec.structs.replace(self, digest="", applied=False)
+        bare = msgspec.structs.replace(self, digest="", applied=False, review=[], asked=0)
         return msgspec.structs.replace(self, digest=values.digest(_encode(bare)))
 
 

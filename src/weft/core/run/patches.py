@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from weft.core import values
 from weft.core.commands import PatchRun
-from weft.core.events import AnyEvent, RunPatched
+from weft.core.events import RunPatched
 from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.state import Revision, State
 from weft.core.run.statuses import permits, run_finished
 from weft.core.run.style import AnyRun, JudgedPatch
-from weft.errors import LimitExceeded, PatchRefused, StaleBase
-
-PATCHES_MAX = 100
-
-
-def decide_patch(run: AnyRun, command: PatchRun, env: Env) -> Sequence[AnyEvent]:
-    """Return the event of a patch. Raises PatchRefused with the plan, StaleBase, Refused, MissingInputs."""
-    judged = judge_patch(run, command, env)
-    if judged.is_outdated or (command.expect and command.expect != judged.plan.digest):
-        raise moved_on(judged.plan)
-    return (_event(judged),)
+from weft.errors import LimitExceeded, PatchRefused, Refused, StaleBase
 
 
 def judged_event(state: State, command: PatchRun, judged: JudgedPatch) -> RunPatched:
     """Return the event of a patch that a style has worked out for another command. Raises PatchRefused."""
-    return _event(_completed(judged, state, command))
-
-
-def _event(judged: JudgedPatch) -> RunPatched:
-    if judged.event is None or judged.plan.refusals:
-        raise patch_refused(judged.plan)
-    return judged.event
+    found = _completed(judged, state, command, [])
+    if found.event is None or found.plan.refusals:
+        raise patch_refused(found.plan)
+    return found.event
 
 
 def judge_patch(run: AnyRun, command: PatchRun, env: Env) -> JudgedPatch:
@@ -48,27 +33,38 @@ def judge_patch(run: AnyRun, command: PatchRun, env: Env) -> JudgedPatch:
     permits(state, command)
     if command.base and command.base != state.version:
         raise stale_base(state, command.base)
-    check_open(run)
-    return _completed(run.style.judge_patch(command, env), state, command)
+    check_open(run, env)
+    return _completed(run.style.judge_patch(command, env), state, command, review_of(run, command))
 
 
-def check_open(run: AnyRun) -> None:
+def check_open(run: AnyRun, env: Env) -> None:
     """Raise RunFinished, RunUndone or LimitExceeded if a run can have no patch."""
     state = run.state
     if state.ended and not state.over:
         raise run_finished(state, "it cannot be patched; fork it instead")
     if state.undone and not run.style.repeats_undone:
         raise undo.already_undone(state)
-    check_limit(state)
+    check_limit(state, env)
 
 
-def check_limit(state: State) -> None:
+def check_limit(state: State, env: Env) -> None:
     """Raise LimitExceeded if a run can have no more patches."""
-    if len(state.revisions) >= PATCHES_MAX:
-        raise LimitExceeded(f"{state.run_id} has had {PATCHES_MAX} patches; it can have no more.", code="limit.patches")
+    if len(state.revisions) >= env.patches_max:
+        raise too_many(state, env)
 
 
-def _completed(judged: JudgedPatch, state: State, command: PatchRun) -> JudgedPatch:
+def review_of(run: AnyRun, command: PatchRun) -> list[str]:
+    """Return who must agree to a patch. If the workflow names people, it is them, whomever the patch names.
+
+    A review of many patches together counts if only such people were asked.
+    """
+    required = list(run.style.review)
+    if required and command.reviewed_by and set(command.reviewed_by) <= set(required):
+        return []
+    return required or command.review
+
+
+def _completed(judged: JudgedPatch, state: State, command: PatchRun, review: list[str]) -> JudgedPatch:
     """Fill in what every plan and every event has."""
     plan = msgspec.structs.replace(
         judged.plan,
@@ -78,6 +74,7 @@ def _completed(judged: JudgedPatch, state: State, command: PatchRun) -> JudgedPa
         rev=len(state.revisions) + 1,
         undoes=command.undoes,
         patch=_digest(command),
+        review=review,
     ).signed()
     if judged.event is None or plan.refusals:
         return JudgedPatch(plan, is_outdated=judged.is_outdated)
@@ -107,6 +104,17 @@ def evolve_patched(state: State, event: RunPatched) -> None:
     if event.version != state.version:
         state.version = event.version
     state.revisions.append(Revision(seq=state.seq, base=event.base, version=event.version, undoes=event.undoes))
+    if event.asked:
+        state.asked.pop(event.asked, None)
+
+
+def too_many(state: State, env: Env) -> LimitExceeded:
+    """Return the error for a run that has had all the patches it may have."""
+    return LimitExceeded(
+        f"{state.run_id} has had {env.patches_max} patches; it can have no more.",
+        hint="Go on with a fork, or raise patches in [tool.weft.limits].",
+        code="limit.patches",
+    )
 
 
 def patch_refused(plan: PatchPlan) -> PatchRefused:
@@ -120,6 +128,22 @@ def patch_refused(plan: PatchPlan) -> PatchRefused:
         plan=plan,
         findings=list(plan.refusals),
     )
+
+
+def check_review(plan: PatchPlan, *, asks: bool, by: str) -> None:
+    """Check whether people can be asked about a patch to which they must agree. Raises Refused."""
+    if not plan.review:
+        return
+    who = ", ".join(plan.review)
+    if not asks:
+        hint = f"Let these people review it: --review {who}"
+        raise Refused(f"A patch of {plan.run} must be reviewed by {who}.", hint=hint, code="patch.needs_review")
+    if not by:
+        raise Refused(
+            f"The patch of {plan.run} is reviewed by {who}, so it must say who asks for it.",
+            hint="Name yourself, for example with by=.",
+            code="patch.no_author",
+        )
 
 
 def moved_on(plan: PatchPlan) -> PatchRefused:

@@ -98,7 +98,7 @@ def arm_new_question(state: State) -> Sequence[AnyEffect]:
 
 def rearm_question(state: State, event: AskAnswered | AskEscalated | AskReminded) -> Sequence[AnyEffect]:
     """Arm the timer of a changed question again, or disarm it."""
-    question = state.asks.get(event.ask)
+    question = state.questions.get(event.ask)
     timer = arm_question(event.ask, question) if question is not None else ()
     return timer or (DisarmTimer(event.ask),)
 
@@ -123,7 +123,7 @@ def _timed_out(number: EntryId, question: Question) -> AnyEvent:
 
 def evolve_escalated(state: State, event: AskEscalated) -> None:
     """Let others answer too, without a time limit. Any one of them can settle the question alone."""
-    question = state.asks[event.ask]
+    question = state.questions[event.ask]
     question.escalated = True
     question.escalate = event.of
     question.due = 0
@@ -131,7 +131,7 @@ def evolve_escalated(state: State, event: AskEscalated) -> None:
 
 def evolve_reminded(state: State, event: AskReminded) -> None:
     """Schedule the next reminder, counted from this one. Missed reminders are not sent later."""
-    question = state.asks[event.ask]
+    question = state.questions[event.ask]
     question.reminded += 1
     question.remind_at = state.at + question.remind_ms
 
@@ -148,7 +148,7 @@ def notice(question: Question) -> str:
 
 def decide_notified(state: State, command: NoteTold) -> Sequence[AnyEvent]:
     """Record a notification. A repeated one, or one for a closed question, has no effect."""
-    question = state.asks.get(command.ask)
+    question = state.questions.get(command.ask)
     if question is None or question.told == command.notice:
         return ()
     return (AskTold(ask=EntryId(command.ask), notice=command.notice),)
@@ -156,7 +156,7 @@ def decide_notified(state: State, command: NoteTold) -> Sequence[AnyEvent]:
 
 def evolve_notified(state: State, event: AskTold) -> None:
     """Remember the last notification."""
-    state.asks[event.ask].told = event.notice
+    state.questions[event.ask].told = event.notice
 
 
 # --- answers -----------------------------------------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _open_question(state: State, command: DecideAsk, number: int | None) -> Ques
             f"{state.run_id} has no question {command.ask!r}.",
             hint=f"To see what the run waits for: weft explain {state.run_id}",
         )
-    question = state.asks.get(number)
+    question = state.questions.get(number)
     if question is not None:
         return question
     if state.over:
@@ -250,6 +250,11 @@ def _answers_for(state: State, question: Question, command: DecideAsk) -> list[s
                 f"{command.by} started {state.run_id}, so somebody else has to decide {command.ask!r}.",
                 code="ask.not_yours",
             )
+        if command.by == question.proposer:
+            raise NotAllowed(
+                f"{command.by} asks for this patch, so somebody else has to decide {command.ask!r}.",
+                code="ask.not_yours",
+            )
         matching = [who for who in people if _is_one_of(command, who)]
         if people and not matching:
             raise NotAllowed(
@@ -258,7 +263,7 @@ def _answers_for(state: State, question: Question, command: DecideAsk) -> list[s
                 code="ask.not_yours",
             )
         return matching
-    if command.groups is not None or question.four_eyes or _approvals_needed(question) > 1:
+    if command.groups is not None or question.four_eyes or question.proposer or _approvals_needed(question) > 1:
         raise NotAllowed(
             f"{command.ask!r} must be decided by a person, but the answer names nobody.",
             hint="Name the person who decides: --by NAME.",
@@ -312,14 +317,14 @@ def _are_all_covered(entries: Sequence[str], people: dict[str, list[str]]) -> bo
 
 def evolve_answer(state: State, event: AskAnswered) -> Raw | None:
     """Record the answer of one person. Returns the decision as JSON if the answer settles the question."""
-    question = state.asks[event.ask]
+    question = state.questions[event.ask]
     by = [*question.approvals, event.by] if event.by else list(question.approvals)
     if not event.decided:
         question.approvals = by
         if event.of:
             question.stands = {**question.stands, event.by: event.of}
         return None
-    del state.asks[event.ask]
+    (state.asks if event.ask in state.asks else state.reviews).pop(event.ask)
     answer = {
         "approved": event.approved,
         "by": by if event.approved or not event.by else [event.by],

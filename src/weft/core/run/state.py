@@ -20,6 +20,7 @@ from weft.core.events import (
     ForkedFrom,
     KnownResult,
     Parent,
+    PatchAsked,
     Policy,
     Repetition,
     UndoPlan,
@@ -101,6 +102,8 @@ class Question(msgspec.Struct, omit_defaults=True):
     """By approver, the names and groups in the question that this person answered for."""
     escalated: bool = False
     four_eyes: bool = False
+    proposer: str = ""
+    """Who asks for what the question is about, and may not answer it."""
     remind_ms: int = 0
     remind_at: int = 0
     reminded: int = 0
@@ -162,6 +165,15 @@ class Revision(msgspec.Struct, frozen=True, omit_defaults=True):
     base: str
     version: str
     undoes: int = 0
+
+
+class AskedPatch(msgspec.Struct, omit_defaults=True):
+    """A patch that waits until it is allowed, or until people agree. ``digest`` is that of the plan they were shown."""
+
+    event: PatchAsked
+    since: int
+    digest: str = ""
+    approved_by: list[str] = []
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -266,6 +278,10 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     retries: int = 0
     revisions: list[Revision] = []
     """The patches of the run. The first one is rev 1."""
+    asked: dict[int, AskedPatch] = {}
+    """The patches that wait, by number."""
+    reviews: dict[int, Question] = {}
+    """The open questions about patches, by the number of the patch."""
     steps_done: int = 0
     withheld: list[int] = []
     """Tasks of which it is to be decided whether they may be performed. Some may have ended."""
@@ -276,3 +292,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     @property
     def over(self) -> bool:
         return self.status in OVER
+
+    @property
+    def questions(self) -> dict[int, Question]:
+        """All open questions: those of the run's work, and those about its patches."""
+        return {**self.asks, **self.reviews} if self.reviews else self.asks

@@ -108,3 +108,10 @@ def unknown_command(run_id: str, style: str, command: c.AnyCommand) -> Refused:
     """Make the error for a command that runs of this style do not support."""
     words = "".join(f" {char.lower()}" if char.isupper() else char for char in type(command).__name__)
     return Refused(f"{run_id} is a {style} run; it does not support{words}.")
+
+
+def not_in_graph(state: State, place: str) -> Refused:
+    """Make the error for a patch that is to wait for a place in a run that has no tokens."""
+    return Refused(
+        f"A patch can only wait at a node of a graph; {state.run_id} has no {place!r}.", hint="Leave at out."
+    )

@@ -154,6 +154,18 @@ class RunStyle(Protocol):
         """
         ...
 
+    @property
+    def review(self) -> Sequence[str]:
+        """Who must agree to every patch of the run, as the definition says that it follows now."""
+        ...
+
+    def is_all_at(self, place: str) -> bool:
+        """Return whether everything that moves in the run is at this place. Raises Refused if there is no such place.
+
+        Only styles with a row for ``PatchRun`` are asked.
+        """
+        ...
+
     def cancel_open(self) -> Sequence[AnyEvent]:
         """Return the events that cancel everything open, before the run ends."""
         ...

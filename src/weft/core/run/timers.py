@@ -70,6 +70,8 @@ def due_of(state: State, number: int) -> int:
         return task_due(task) if task is not None else 0
     if number in state.timers:
         return state.timers[number]
+    if number in state.asked:
+        return state.asked[number].event.due
     child = state.children.get(number)
     if child is not None and child.cancelled:
         return 0

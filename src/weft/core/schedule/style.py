@@ -23,7 +23,7 @@ from weft.core.run.env import Env
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.mail import MAIL
 from weft.core.run.state import Status, Undo
-from weft.core.run.statuses import unknown_command
+from weft.core.run.statuses import not_in_graph, unknown_command
 from weft.core.run.style import AnyRun, DecideRows, EffectRows, Ended, EvolveRows, JudgedPatch, MailRows
 from weft.core.schedule.calendar import ATTRIBUTE, Calendar, schedule_name, start_at
 from weft.core.schedule.firing import BURST_MAX, Firing
@@ -111,6 +111,13 @@ class ScheduleStyle:
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
         raise unknown_command(self.state.run_id, self.name, command)
+
+    @property
+    def review(self) -> Sequence[str]:
+        return ()
+
+    def is_all_at(self, place: str) -> bool:
+        raise not_in_graph(self.state, place)
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:
         """Return no events: the runs that the schedule started go on without it."""

@@ -185,6 +185,8 @@ class Actor:
         self.now_ms = Millis(max(self.ports.clock.now_ms(), self.machine.state.at))
 
     def end_turn(self) -> None:
+        if self.reading is not None:
+            log_reading.forget_log(self)
         self.idle_since = self.ports.clock.monotonic()
         if self.drafts and self.in_flight is None:
             self.ports.submit(self)
@@ -192,8 +194,6 @@ class Actor:
     def _take(self, posted: PendingCommand) -> None:
         if self._decide(posted):
             self.move()
-        if self.reading is not None:
-            log_reading.forget_log(self)
         if self.drafts and not self.drafts[-1].events:
             self._answer_if_idle(self.drafts[-1])
 
@@ -313,10 +313,8 @@ class Actor:
                     return
                 self._record(events)
             self._move_later()
-        except MissingInputs as wanting:
-            if not self.fetching:
-                self.fetching = True
-                self.ports.fetching.fetch(self, wanting)
+        except MissingInputs as missing:
+            log_reading.fetch_missing(self, missing)
 
     def _move_later(self) -> None:
         """Continue in a later callback, so that other runs get their turn."""
@@ -361,6 +359,7 @@ class Actor:
                 log=lambda: self.reading.all() if self.reading is not None else None,
                 recall=self.ports.opened.recall,
                 check_child=self.ports.check_child,
+                patches_max=self.ports.patches_max,
             )
         return facts
 
@@ -402,7 +401,7 @@ class Actor:
         machine = self.machine
         state = machine.state
         now = self.now_ms
-        before, asking = state.status, bool(state.asks)
+        before, asking = state.status, bool(state.asks or state.reviews)
         draft = self.open_draft()
         if self.reading is not None:
             self.reading.tail += [PastEvent(now, event) for event in events]
@@ -419,7 +418,7 @@ class Actor:
                 enclose(self, draft, letter)
             if type(event) in INDEXED:
                 index_event(machine, draft, event)
-        if asking is not bool(state.asks):
+        if asking is not bool(state.asks or state.reviews):
             draft.attributes = {**(draft.attributes or {}), ASKING: None if asking else True}
         if state.status != before or draft.create is not None or self.pending:
             draft.status = state.status

@@ -60,7 +60,13 @@ def record_idle(run: WaitingRun, draft: Draft) -> None:
     """
     if run.machine.state.over:
         return
-    busy = run.drafts or run.mailbox or run.fetching or (run.driver is not None and run.driver.missing_blobs)
+    busy = (
+        run.drafts
+        or run.mailbox
+        or run.fetching
+        or (run.machine.state.asked and run.machine.tries())
+        or (run.driver is not None and run.driver.missing_blobs)
+    )
     until = None if busy else _idle_until(run.machine)
     if until != run.idle_until:
         draft.idle_until = run.idle_until = until
@@ -71,7 +77,7 @@ def _idle_until(machine: Machine) -> Millis | None:
     state = machine.state
     if state.tasks:
         return None
-    if not (state.waits or state.asks or state.children or state.due) and len(state.timers) <= WAITS_MAX:
+    if not (state.waits or state.asks or state.children or state.due or state.asked) and len(state.timers) <= WAITS_MAX:
         return Millis(min(state.timers.values(), default=NEVER))
     if len(state.timers) + len(state.waits) + len(state.asks) + len(state.children) > WAITS_MAX:
         return None

@@ -43,6 +43,7 @@ class ReadingRun(Protocol):
     mailbox: deque[PendingCommand]
     ports: Any
     reading: LogReading | None
+    fetching: bool
 
     def env(self) -> Env: ...
 
@@ -56,6 +57,23 @@ def needs_log(machine: Machine, command: AnyCommand) -> bool:
     return isinstance(command, PatchRun | RetryRun) and machine.style.needs_log(command)
 
 
+def read_log(run: ReadingRun) -> LogReading:
+    """Begin to read the log, unless that has begun. The run continues when it is read."""
+    if run.reading is None:
+        run.reading = LogReading(Seq(run.machine.state.seq))
+        run.ports.fetching.read_log(run, run.reading)
+    return run.reading
+
+
+def fetch_missing(run: ReadingRun, missing: MissingInputs) -> None:
+    """Fetch what the next decision of a run needs. A patch that waits is judged before the run goes on."""
+    if missing.log:
+        read_log(run)
+    elif not run.fetching:
+        run.fetching = True
+        run.ports.fetching.fetch(run, missing)
+
+
 def wait_for_inputs(run: ReadingRun, posted: PendingCommand) -> bool:
     """Return whether a command must wait until its inputs are read. Unless it is mail, the run continues meanwhile.
 
@@ -63,10 +81,7 @@ def wait_for_inputs(run: ReadingRun, posted: PendingCommand) -> bool:
     """
     if not needs_log(run.machine, posted.command):
         return False
-    reading = run.reading
-    if reading is None:
-        reading = run.reading = LogReading(Seq(run.machine.state.seq))
-        run.ports.fetching.read_log(run, reading)
+    reading = read_log(run)
     if reading.events is not None:
         missing = _missing_inputs(run, reading, posted.command)
         if missing is None:
@@ -122,7 +137,9 @@ def no_patch_waits(run: ReadingRun) -> bool:
 
 
 def forget_log(run: ReadingRun) -> None:
-    """Forget the log unless another command needs it."""
-    waiting = run.reading is not None and run.reading.waiting
-    if not waiting and not any(needs_log(run.machine, posted.command) for posted in run.mailbox):
+    """Forget the log unless another command needs it, or a patch that is to be judged again."""
+    reading = run.reading
+    if reading is None or reading.events is None or reading.waiting or run.machine.tries():
+        return
+    if not any(needs_log(run.machine, posted.command) for posted in run.mailbox):
         run.reading = None

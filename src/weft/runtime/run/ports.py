@@ -69,6 +69,8 @@ class RunPorts:
 
     check_child: Callable[[State], None]
     """Check whether this run may start another child. Raises LimitExceeded, RunCancelled."""
+    patches_max: int
+    """How many patches a run can have."""
     on_child: Callable[[str, str], None]
     """Record that a run below this root was started."""
 

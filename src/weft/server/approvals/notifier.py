@@ -44,7 +44,7 @@ RUNS_AT_ONCE = 8
 SEND_MS = 10_000
 PAUSE_SECONDS_MAX = 300.0
 ABOUT_BYTES_MAX = 64 * 1024
-_NOTIFIED = (e.AskEscalated, e.AskReminded)
+_NOTIFIED = (e.AskEscalated, e.AskReminded, e.PatchReviewAsked)
 _encode = msgspec.json.Encoder().encode
 
 
@@ -106,7 +106,7 @@ class Notifier:
         await self._client.close()
 
     def _on_commit(self, actor: Actor, draft: Draft) -> None:
-        asks = actor.machine.state.asks
+        asks = actor.machine.state.questions
         if not asks:
             return
         if max(asks) > draft.seq or any(isinstance(e.decode(one.body), _NOTIFIED) for one in draft.events):

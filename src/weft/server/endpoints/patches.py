@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
+from msgspec import Meta
 
+from weft.core.durations import duration_ms
+from weft.core.run.asked_patches import DIGITS_MAX
 from weft.core.run.patch_plan import PatchPlan
+from weft.errors import NotFound
+from weft.runtime.asked_patches import PatchRequest, PatchRequests
 from weft.runtime.patches import PatchOptions, PatchService, RunVersion
 from weft.server import views
-from weft.server.request import ApiCall
+from weft.server.endpoints.run_control import by
+from weft.server.request import ApiCall, Reply
+from weft.server.router import API
 
 
 class NewPatch(views.Form, frozen=True, kw_only=True):
@@ -23,6 +31,12 @@ class NewPatch(views.Form, frozen=True, kw_only=True):
     reason: views.Text = ""
     by: views.Text = ""
     """Who asks, if the caller is not identified."""
+    wait: views.Text = ""
+    """If the patch is not allowed now, try it again after every event, for that long: ``2h``."""
+    at: views.Text = ""
+    """Wait until all tokens of the run are at this node."""
+    review: Annotated[list[views.Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
+    """Who must agree before it is applied: ``team:ops``. One of them, and not the caller."""
 
 
 class UndoPatch(views.Form, frozen=True, kw_only=True):
@@ -35,6 +49,22 @@ class UndoPatch(views.Form, frozen=True, kw_only=True):
     expect: views.Text = ""
     reason: views.Text = ""
     by: views.Text = ""
+    wait: views.Text = ""
+    at: views.Text = ""
+    review: Annotated[list[views.Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
+
+
+class WithdrawnPatch(views.Form, frozen=True, kw_only=True):
+    """Who drops a patch that waits, and why."""
+
+    reason: views.Text = ""
+    by: views.Text = ""
+
+
+class PatchRequestList(msgspec.Struct, frozen=True):
+    """The patches of a run that had to wait or to be reviewed, oldest first."""
+
+    patches: list[PatchRequest]
 
 
 class RunVersions(msgspec.Struct, frozen=True):
@@ -43,17 +73,51 @@ class RunVersions(msgspec.Struct, frozen=True):
     versions: list[RunVersion]
 
 
-async def patch(call: ApiCall) -> PatchPlan:
-    """Patch a run, or return the plan of a patch."""
+async def patch(call: ApiCall) -> Reply:
+    """Patch a run, or return the plan of a patch. The status is 202 if it waits or is reviewed."""
     asked = call.body_as(NewPatch)
-    return await PatchService(call.service).patch(call.parameters["id"], asked.patch, _options(call, asked))
+    plan = await PatchService(call.service).patch(call.parameters["id"], asked.patch, _options(call, asked))
+    return _reply(call, plan, dry_run=asked.dry_run)
 
 
-async def undo(call: ApiCall) -> PatchPlan:
-    """Undo the last patch of a run."""
+async def undo(call: ApiCall) -> Reply:
+    """Undo the last patch of a run. The status is 202 if that waits or is reviewed."""
     asked = call.body_as(UndoPatch)
     options, patches = _options(call, asked), PatchService(call.service)
-    return await patches.undo(call.parameters["id"], options, redo=asked.redo, ends=asked.ends)
+    plan = await patches.undo(call.parameters["id"], options, redo=asked.redo, ends=asked.ends)
+    return _reply(call, plan, dry_run=asked.dry_run)
+
+
+def _reply(call: ApiCall, plan: PatchPlan, *, dry_run: bool) -> Reply:
+    if plan.applied or dry_run:
+        return Reply(plan)
+    where = f"{call.root}{API}/runs/{quote(call.parameters['id'], safe='')}/patch"
+    return Reply(plan, 202, {"location": f"{where}/{plan.asked}" if plan.asked else where})
+
+
+async def list_requests(call: ApiCall) -> PatchRequestList:
+    """Return the patches of a run that had to wait or to be reviewed."""
+    return PatchRequestList(await PatchRequests(call.service).all(call.parameters["id"]))
+
+
+async def find_request(call: ApiCall) -> PatchRequest:
+    """Return one of them, and what became of it."""
+    return await PatchRequests(call.service).find(call.parameters["id"], _number(call))
+
+
+async def withdraw(call: ApiCall) -> PatchRequest:
+    """Drop a patch that waits or is reviewed."""
+    asked = call.body_as(WithdrawnPatch)
+    return await PatchRequests(call.service).withdraw(
+        call.parameters["id"], _number(call), by=by(call, asked.by), reason=asked.reason, key=call.key
+    )
+
+
+def _number(call: ApiCall) -> int:
+    word = call.parameters["asked"]
+    if not (word.isascii() and word.isdecimal() and len(word) <= DIGITS_MAX):
+        raise NotFound(f"{word[:60]!r} is not the number of a patch.")
+    return int(word)
 
 
 async def versions(call: ApiCall) -> RunVersions:
@@ -62,5 +126,13 @@ async def versions(call: ApiCall) -> RunVersions:
 
 
 def _options(call: ApiCall, asked: NewPatch | UndoPatch) -> PatchOptions:
-    by = asked.by if call.identity.groups is None else call.identity.subject
-    return PatchOptions(by=by, reason=asked.reason, expect=asked.expect, dry_run=asked.dry_run, key=call.key)
+    return PatchOptions(
+        by=by(call, asked.by),
+        reason=asked.reason,
+        expect=asked.expect,
+        dry_run=asked.dry_run,
+        key=call.key,
+        wait_ms=duration_ms(asked.wait) if asked.wait else 0,
+        at=asked.at,
+        review=asked.review,
+    )

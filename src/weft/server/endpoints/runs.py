@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from weft.core.ids import Millis, RunId
 from weft.errors import NotFound, RunUnreadable, StoreError
+from weft.observe.changes import changes_of
 from weft.observe.event_parts import Unfolding, read_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
@@ -128,6 +129,12 @@ async def list_events(call: ApiCall) -> views.Events:
         stored[-1].seq if more else None,
         shown(problem) if problem is not None else None,
     )
+
+
+async def list_changes(call: ApiCall) -> views.Changes:
+    """Return what people have changed in a run."""
+    row = await requested_run(call)
+    return views.Changes([event_view(part) async for part in changes_of(call.service, row)])
 
 
 async def result(call: ApiCall) -> Reply:

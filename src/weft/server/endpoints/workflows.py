@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from weft.errors import NotFound
+from weft.errors import NotAllowed, NotFound
 from weft.runtime.publication import PublishedVersion, WorkflowPatch
 from weft.runtime.tag_views import TagMoves, TagView
 from weft.runtime.version_refs import DEFAULT_TAG
@@ -15,6 +15,8 @@ from weft.runtime.versions import VersionDocument, VersionService, WorkflowVersi
 from weft.server import views
 from weft.server.cursors import cut_page
 from weft.server.hosted_app import HostedWorkflow
+from weft.server.identity import AccessScope
+from weft.server.problems import RequestRefused
 from weft.server.request import ApiCall
 
 
@@ -159,7 +161,11 @@ async def patch(call: ApiCall) -> PublishedVersion:
     """Make a version by a patch, and let a tag name it."""
     new = call.body_as(NewVersion)
     found = WorkflowPatch(patch=new.patch, text=new.text, by=_by(call), reason=new.reason)
-    return await VersionService(call.service).publish(call.parameters["name"], new.tag, found)
+    found = msgspec.structs.replace(found, sets_changes=call.identity.may(AccessScope.ADMIN))
+    try:
+        return await VersionService(call.service).publish(call.parameters["name"], new.tag, found)
+    except NotAllowed as error:
+        raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
 
 
 def _named(call: ApiCall) -> tuple[str, str]:
