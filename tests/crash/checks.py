@@ -98,6 +98,24 @@ def check_fork(folder: Path) -> None:
     assert ["result", "False"] not in lines
 
 
+def check_asked(folder: Path) -> None:
+    """Raise AssertionError unless every patch was asked for once and applied once, before its run went on."""
+    logs = _logs(_asking(folder))
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    asked = ["patch_asked", "patch_review_asked", "ask_answered", "run_patched"]
+    withdrawn = [asked[0], "patch_dropped"]
+    for run, kinds in (("waits", [asked[0], asked[3]]), ("reviewed", asked), ("withdrawn", withdrawn)):
+        events = [str(event["kind"]) for event in logs[run]]
+        assert [kind for kind in events if kind in asked or kind == "patch_dropped"] == kinds, run
+        assert events[-1] == "run_completed"
+    lines = Ledger(folder / "ledger.txt").lines()
+    performed = {(line[2], line[1]) for line in lines if line[0] == "effect"}
+    steps = sorted(step for _, step in performed)
+    assert steps == ["new", "new", "old"], "two went on with the new document, and one with the old one"
+    assert ["acked", "all"] in lines
+
+
 def check_patches(folder: Path) -> None:
     """Raise AssertionError unless every run was patched once, went on with the new version and has ended right."""
     logs = _logs(_asking(folder))

@@ -23,6 +23,7 @@ from pathlib import Path
 
 from tests import servers
 from tests.crash import (
+    asked_scenario,
     bulk_scenario,
     checks,
     fork_scenario,
@@ -45,6 +46,7 @@ SCENARIOS = {
     "schedule": schedule_scenario,
     "bulk": bulk_scenario,
     "fork": fork_scenario,
+    "asked": asked_scenario,
     "patch": patch_scenario,
     "graph-patch": graph_patch_scenario,
     "move": move_scenario,
@@ -115,6 +117,8 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
         checks.check_bulk(folder)
     elif PLAYED is fork_scenario:
         checks.check_fork(folder)
+    elif PLAYED is asked_scenario:
+        checks.check_asked(folder)
     elif PLAYED is patch_scenario:
         checks.check_patches(folder)
     elif PLAYED is graph_patch_scenario:

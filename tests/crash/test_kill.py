@@ -47,6 +47,7 @@ def sweep(*words: str, url: str = "") -> dict[str, object]:
             ("schedule", 1),
             ("bulk", 1),
             ("fork", 1),
+            ("asked", 1),
             ("patch", 1),
             ("graph-patch", 1),
             ("move", 1),
