@@ -538,7 +538,8 @@ def foreign(port: str, method: str, row: RunRow) -> list[tuple[tuple[Any, ...], 
         ("holds", "add"): [((row.uid, entry), {})],
         ("holds", "end"): [((row.uid, entry), {})],
         ("holds", "find"): [(([row.uid],), {})],
-        ("holds", "record"): [((entry,), {})],
+        # Of another run: what is recorded becomes the tenant's own, and ``audit`` would find it.
+        ("holds", "record"): [((msgspec.structs.replace(entry, run=RunId(f"{row.id}-recorded")),), {})],
         ("holds", "audit"): [((), {}), ((), {"run": row.id})],
     }
     return calls[port, method]
