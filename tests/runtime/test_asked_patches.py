@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import weft
+from weft.ports.definitions import VERSION_MARK
 from weft.runtime.asked_patches import PatchRequest
 from weft.testing import SimRun, World, crash_everywhere
 
@@ -282,3 +283,17 @@ def test_crashes_at_every_write_of_a_patch_that_waits_and_of_one_that_is_reviewe
         assert [(one.status, one.rev) for one in requests(run)] == [("applied", 1)]
 
     assert crash_everywhere(shop(), scenario) > 10
+
+
+def test_the_version_of_a_waiting_patch_is_kept() -> None:
+    world = World(shop())
+    run = order(world)
+
+    patch(run, document=SHORTER, wait="30d")
+
+    assert [request.status for request in requests(run)] == ["waiting"]
+    row = world.perform(lambda: world.app.service.row(run.id))  # type: ignore[arg-type]  # an id is text
+    marks = [name.removeprefix(VERSION_MARK) for name in row.attributes if name.startswith(VERSION_MARK)]
+    assert len(marks) == 1
+    assert marks != [row.version]
+    world.close()

@@ -92,15 +92,23 @@ def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
     elif isinstance(event, e.RunPatched):
         draft.resolved = Resolved(machine.state.version, machine.style.name)
         draft.attributes = {**(draft.attributes or {}), **version_marks(machine)}
+    elif isinstance(event, e.PatchAsked):
+        draft.attributes = {**(draft.attributes or {}), **version_marks(machine)}
     elif isinstance(event, e.MessageAnswered) and not event.repeated:
         draft.keys += (KeyRow(answer_key(event.message), "", Seq(machine.state.seq)),)
 
 
 def version_marks(machine: Machine) -> dict[str, object]:
-    """Return the attributes with which a patched graph run names the versions in its log, so that they are kept."""
+    """Return the attributes with which a patched graph run names the versions in its log, so that they are kept.
+
+    A patch that waits names its version too.
+    """
     if not needs_definition(machine.style.name):
         return {}
-    return {f"{VERSION_MARK}{version}": True for one in machine.state.revisions for version in (one.base, one.version)}
+    state = machine.state
+    versions = {version for one in state.revisions for version in (one.base, one.version)}
+    versions |= {one.event.version for one in state.asked.values() if one.event.version}
+    return {f"{VERSION_MARK}{version}": True for version in sorted(versions)}
 
 
 def _row_attributes(machine: Machine, event: e.AnyEvent) -> dict[str, object]:
