@@ -98,6 +98,7 @@ CODES_WITHOUT_A_CLASS = {
     "patch.edge_taken",
     "patch.frame_open",
     "patch.join_in_use",
+    "patch.limit_passed",
     "patch.loop_open",
     "patch.move_arrived",
     "patch.node_removed",

@@ -10,7 +10,8 @@ from msgspec import Raw
 
 import weft
 from weft.core import commands as c
-from weft.core.ids import RunId
+from weft.core.ids import HostId, RunId
+from weft.testing import World
 
 
 def _app(url: str = "memory://") -> tuple[weft.App, list[str]]:
@@ -257,3 +258,48 @@ async def _a_version_that_is_not_in_the_store_is_refused_and_the_run_goes_on() -
         await handle.decide("b", approved=True)
         await handle.result(timeout=60)
         assert done == ["work", "work"]
+
+
+def test_what_no_host_has_is_refused_with_its_path_in_the_document() -> None:
+    asyncio.run(_what_no_host_has_is_refused_with_its_path_in_the_document())
+
+
+async def _what_no_host_has_is_refused_with_its_path_in_the_document() -> None:
+    app, _ = _app()
+    app.graph(FIRST)
+    async with app:
+        handle = await app.start("order", id="o-20")
+        await _asking(handle)
+        ops = [
+            {"op": "replace", "path": "/nodes/c/step", "value": "nothing"},
+            {"op": "add", "path": "/nodes/d", "value": {"workflow": "nobody"}},
+            {"op": "replace", "path": "/nodes/c/next", "value": "d"},
+        ]
+        plan = await handle.patch(ops, dry_run=True)
+        found = [(one.code, one.path) for one in plan.refusals]
+        assert found == [("patch.not_hosted", "nodes.c.step"), ("patch.not_hosted", "nodes.d.workflow")]
+        with pytest.raises(weft.PatchRefused, match="no host has the step nothing"):
+            await handle.patch(ops)
+        hosts = app.service.store.hosts
+        await hosts.join(HostId("new"), lease_ms=60_000, about={"steps": ["nothing"], "workflows": ["nobody"]})
+        assert (await handle.patch(ops, dry_run=True)).ok, "a host that is being rolled out has it"
+        await handle.cancel()
+
+
+def test_a_limit_in_time_counts_from_the_start_and_must_lie_ahead() -> None:
+    app, _ = _app()
+    flow = app.graph({**FIRST, "limits": {"time": "1h"}})
+    world = World(app)
+    run = world.start(flow, {}, id="o-21")
+    world.advance("10m")
+
+    def patch(limit: str, *, dry_run: bool = False) -> Any:
+        ops = [{"op": "replace", "path": "/limits/time", "value": limit}]
+        return world.perform(lambda: app.get("o-21").patch(ops, dry_run=dry_run))
+
+    assert [one.code for one in patch("5m", dry_run=True).refusals] == ["patch.limit_passed"]
+    patch("15m")
+    world.advance("4m")
+    assert run.status == "running"
+    world.advance("2m")
+    assert run.status == "failed"

@@ -191,7 +191,7 @@ class App(Registrar):
         )
         catalogue = self.catalogue()
         queues = catalogue.queues() or self.registered.queue_names()
-        described = describe_process(catalogue.programs(), queues, catalogue.style_of)
+        described = describe_process(catalogue.programs(), queues, catalogue.style_of, catalogue.steps())
         given = Surroundings(
             store=store,
             clock=SystemClock(),

@@ -92,6 +92,8 @@ class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
     """Outputs that expressions name only now, with their visits, by token (or ``FRAME`` and a frame) and node."""
     state: dict[str, Any] = {}
     """Values written into the state of a graph run, by path."""
+    due: int | None = None
+    """The new limit of a graph run in time (0: none), if it has changed."""
     repeated: list[RepeatedWork] = []
     approved: list[str] = []
     """Places whose irreversible work may be performed again without asking, each once."""

@@ -205,6 +205,11 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "A token is named by its node, by node and branch, or by its id.",
         "weft show RUN lists the tokens. Name one of them exactly.",
     ),
+    "patch.limit_passed": (
+        "The new limit in time of a graph run has passed already.",
+        "It counts from the start of the run, so the run would end at once.",
+        "Set a later limit. To end the run, use weft cancel.",
+    ),
     "limit.patches": (
         "The run or the patch has reached a limit.",
         "A run takes 100 patches, a patch 500 operations and a document of 1 MiB.",

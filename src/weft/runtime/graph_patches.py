@@ -5,15 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Raw
 
 from weft.core import values
+from weft.core.event_parts import ABSENT
 from weft.core.findings import Finding
-from weft.core.graph.patch.form import GraphPatch, decode_patch
+from weft.core.graph.model import GraphModel
+from weft.core.graph.patch.form import GraphPatch, GraphReport, decode_patch
 from weft.core.run.state import State
 from weft.errors import BadPatch, NotFound
 from weft.ports.definitions import Definition
 from weft.ports.store import RunRow
+from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.offered_work import not_hosted
 from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
 from weft.runtime.programs import StoredGraph, graph_definition, read_graph
@@ -23,19 +27,35 @@ from weft.runtime.version_refs import VersionRef
 async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> PreparedPatch:
     """Make the version that a patch leads to. Raises BadPatch, BadGraph, NotFound, LimitExceeded. Writes nothing."""
     form = read_graph_patch(patch, parts.limits)
+    old = read_graph(await _definition(parts, row, row.version))
     if form.to:
+        version = await _tagged(parts, row, form.to)
+        new = read_graph(await _definition(parts, row, version)).graph
         return PreparedPatch(
-            base=form.base or row.version, version=await _tagged(parts, row, form.to), reason=form.reason
+            base=form.base or row.version,
+            version=version,
+            reason=form.reason,
+            prepared=await _report(parts, new, old.graph),
         )
-    base = await _definition(parts, row, row.version)
-    before = read_graph(base).source
-    source = new_source(form, before)
+    source = new_source(form, old.source)
     parts.limits.check_size(len(values.encode_trusted(source)))
-    parts.limits.check_agents(before, source)
-    definition = _compiled(parts, row, source, [] if form.ops is UNSET else form.ops)
+    parts.limits.check_agents(old.source, source)
+    stored = _compiled(parts, row, source, [] if form.ops is UNSET else form.ops)
+    definition = graph_definition(stored, now=parts.clock.now_ms(), origin="run")
     return PreparedPatch(
-        base=form.base or row.version, version=definition.version, reason=form.reason, definition=definition
+        base=form.base or row.version,
+        version=definition.version,
+        reason=form.reason,
+        prepared=await _report(parts, stored.graph, old.graph),
+        definition=definition,
     )
+
+
+async def _report(parts: PatchParts, new: GraphModel, old: GraphModel) -> Raw:
+    """Return what the new version lacks, for the judgement."""
+    stored = StoredCatalogue(parts.definitions, parts.clock)
+    missing = await not_hosted(new, old, parts.catalogue, parts.hosts, stored)
+    return Raw(msgspec.json.encode(GraphReport(missing))) if missing else ABSENT
 
 
 async def prepare_graph_undo(parts: PatchParts, row: RunRow, state: State, rev: int) -> PreparedPatch:
@@ -84,15 +104,14 @@ def new_source(form: GraphPatch, source: dict[str, Any]) -> dict[str, Any]:
     return changed
 
 
-def _compiled(parts: PatchParts, row: RunRow, source: dict[str, Any], ops: list[Any]) -> Definition:
+def _compiled(parts: PatchParts, row: RunRow, source: dict[str, Any], ops: list[Any]) -> StoredGraph:
     from weft.graphs.load import load_graph  # noqa: PLC0415 - slow to import
 
     loaded = load_graph(source, parts.document_context())
     if loaded.graph.name != row.workflow:
         text = f"the name of a workflow cannot change: {row.workflow} would become {loaded.graph.name}."
         raise bad_patch([Finding("patch.invalid", text, "name")])
-    stored = StoredGraph(loaded.source, loaded.graph, base=row.version, ops=ops)
-    return graph_definition(stored, now=parts.clock.now_ms(), origin="run")
+    return StoredGraph(loaded.source, loaded.graph, base=row.version, ops=ops)
 
 
 async def _definition(parts: PatchParts, row: RunRow, version: str) -> Definition:

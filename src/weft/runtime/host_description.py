@@ -9,10 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.core.ids import INTERNAL_WORKFLOWS
+from weft.steps.node_types import node_types
 
 
 def describe_process(
-    programs: Sequence[tuple[str, str]], queues: Sequence[str], style_of: Callable[[str], str]
+    programs: Sequence[tuple[str, str]], queues: Sequence[str], style_of: Callable[[str], str], steps: Sequence[str]
 ) -> dict[str, Any]:
     """Describe this process: where it runs, since when, and which programs and queues it serves.
 
@@ -30,4 +31,6 @@ def describe_process(
         "versions": versions,
         "styles": {name: style for name in versions if (style := style_of(name))},
         "queues": sorted(queues),
+        "steps": sorted(steps),
+        "types": sorted(node_types()),
     }

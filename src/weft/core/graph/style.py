@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.effects import StopTask
+from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, StopTask
 from weft.core.graph import edits, kept_branches
 from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, join_node
@@ -28,7 +28,7 @@ from weft.core.graph.program import HostedGraph
 from weft.core.graph.retry_from import decide_retry_from
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, remember_work, seen_after
 from weft.core.graph.view import View
-from weft.core.ids import derive
+from weft.core.ids import CANCEL, derive
 from weft.core.run import asked_patches, by_hand, lifecycle, patches, questions, tasks, undo
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
@@ -58,9 +58,12 @@ class GraphStyle:
     mail: ClassVar[MailRows] = MAIL
     effects: ClassVar[EffectRows] = {
         **EFFECTS,
-        e.RunPatched: asked_patches.disarm,
         e.NodeRouted: lambda run, event: dispatch_opened(run, event) if event.task is not None else (),
-        e.RunPatched: lambda _, event: [StopTask(number) for number in event.forced],
+        e.RunPatched: lambda run, event: [
+            *asked_patches.disarm(run, event),
+            *map(StopTask, event.forced),
+            *_limited(event),
+        ],
     }
     consequences = None
 
@@ -451,6 +454,8 @@ class GraphStyle:
         self.use(self.program.at(event.version))
         patches.evolve_patched(self.state, event)
         self.state.approvals = [*self.state.approvals, *event.approved]
+        if event.due is not None:
+            self.state.due = event.due
         PatchGame(old, self.graph, self.state).apply(event)
 
     def _edited(self, event: e.RunEdited) -> None:
@@ -514,6 +519,13 @@ class GraphStyle:
         c.DiscardLetter: lambda run, command, _: run.style.discard(command),
         c.EditRun: lambda run, command, env: edits.decide_edit(run.style.graph, run.state, command, env),
     }
+
+
+def _limited(event: e.RunPatched) -> Sequence[AnyEffect]:
+    """Arm the timer of the run anew if its limit in time has changed."""
+    if event.due is None:
+        return ()
+    return (ArmTimer(CANCEL, event.due) if event.due else DisarmTimer(CANCEL),)
 
 
 def _fold(program: HostedGraph, state: GraphState) -> Kernel:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from weft.core.event_parts import ABSENT
+from weft.core.run.patch_plan import PatchRefusal
 
 
 class TokenName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,7 +65,21 @@ class GraphPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
         return [name for name, there in given.items() if there]
 
 
+class GraphReport(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What only the runtime can find out about the new version: the reasons against it."""
+
+    refusals: list[PatchRefusal] = []
+
+
 _decoder: msgspec.json.Decoder[GraphPatch] = msgspec.json.Decoder(GraphPatch)
+
+
+_report: msgspec.json.Decoder[GraphReport] = msgspec.json.Decoder(GraphReport)
+
+
+def decode_report(raw: bytes) -> GraphReport:
+    """Read what the runtime has found out. Empty: nothing."""
+    return _report.decode(raw) if raw else GraphReport()
 
 
 def decode_patch(raw: bytes) -> GraphPatch:

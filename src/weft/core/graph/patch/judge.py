@@ -12,9 +12,10 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.commands import PatchRun
+from weft.core.graph.model import GraphModel
 from weft.core.graph.patch.apply import PatchGame, remembered_edges, steps_of
 from weft.core.graph.patch.check_here import check_here
-from weft.core.graph.patch.form import GraphPatch, decode_patch
+from weft.core.graph.patch.form import GraphPatch, decode_patch, decode_report
 from weft.core.graph.patch.going_back import WayBack, find_way_back
 from weft.core.graph.patch.identity import GraphIdentity, identify, rename_remembered
 from weft.core.graph.patch.instructions import Instructions
@@ -46,7 +47,32 @@ def judge_graph_patch(program: HostedGraph, fold: Fold, state: GraphState, comma
     past = read_past(program, fold, state.uid, log)
     last = state.revisions[-1] if state.revisions else None
     straight = command.undoes > 0 and last is not None and last.seq == state.seq
-    return GraphJudge(program, now, state, form, past, undoing=straight).judge()
+    judged = GraphJudge(program, now, state, form, past, undoing=straight).judge()
+    return _in_time(judged, decode_report(bytes(command.prepared)).refusals, state, (program.graph, now.graph), env.now)
+
+
+def _in_time(
+    judged: JudgedPatch,
+    reasons: list[PatchRefusal],
+    state: GraphState,
+    graphs: tuple[GraphModel, GraphModel],
+    now: int,
+) -> JudgedPatch:
+    """Add other reasons against a patch, and the new limit in time: it counts from the start and must lie ahead."""
+    old, new = (graph.limits.time_ms for graph in graphs)
+    due = None if state.over or old == new or state.due != _limit(state, old) else _limit(state, new)
+    if due and due <= now:
+        text = f"the new limit in time passed {(now - due) // 1000} seconds ago; it counts from the start of the run"
+        reasons = [*reasons, PatchRefusal("patch.limit_passed", text, path="limits.time", hint="Set a later one.")]
+    if reasons:
+        return JudgedPatch(msgspec.structs.replace(judged.plan, refusals=[*reasons, *judged.plan.refusals]))
+    if due is None or judged.event is None:
+        return judged
+    return JudgedPatch(judged.plan, msgspec.structs.replace(judged.event, due=due))
+
+
+def _limit(state: GraphState, time_ms: int) -> int:
+    return state.started_at + time_ms if time_ms else 0
 
 
 def judge_way_back(program: HostedGraph, fold: Fold, state: GraphState, place: str, env: Env) -> tuple[WayBack, Past]:
