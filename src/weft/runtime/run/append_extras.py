@@ -23,7 +23,7 @@ ASKING = "weft.asking"
 FORKED_FROM = "weft.forked_from"
 """The attribute of forks: the uid of the original."""
 _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
-INDEXED: frozenset[type] = frozenset((*_MARKING, e.MessageAnswered, e.RunPatched))
+INDEXED: frozenset[type] = frozenset((*_MARKING, e.MessageAnswered, e.PatchAsked, e.RunPatched))
 """Events that are found without reading the log: by an attribute of the run, or by a key."""
 WAITS_MAX = 100
 """With more open waits than this, finding the earliest would slow down every append too much."""
