@@ -178,7 +178,7 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
             raise
     if entry.failure is None:
         raw = bytes(entry.output)
-        if raw.startswith(values.MARKED):
+        if n and raw.startswith(values.MARKED):
             raw = await driver.value(entry.output)
         try:
             result: R = step.signature.result.read(raw)

@@ -69,6 +69,11 @@ def registered(name: str, names: Mapping[str, int], add: list[str]) -> int | str
 
 def readable(path: Sequence[int | str], names: Sequence[str]) -> str:
     """Return the readable location of a path."""
+    if path and type(first := path[0]) is int and first > TASK:  # most paths are a name, or a name and its number
+        if len(path) == 1:
+            return names[first]
+        if len(path) == 2 and type(second := path[1]) is int and second < 0:
+            return f"{names[first]}#{-second}"
     parts: list[str] = []
     for part in path:
         if isinstance(part, str):
