@@ -448,13 +448,13 @@ class App(Registrar):
             return service.start(order)
         name, version = workflow.name, workflow.version
         known = self.registered.known(name, version)
-        own = isinstance(workflow, Goal) and workflow.group is self.registered
+        own = known is None and isinstance(workflow, Goal) and workflow.group is self.registered
         if known is None and not own:
             raise UsageError(f"The workflow {name} belongs to another app.", hint="app.include(group)")
         order = StartOrder(
             workflow=name,
             version=version,
-            goals=workflow.goals if isinstance(workflow, Goal) and known is None else (),
+            goals=workflow.goals if known is None and isinstance(workflow, Goal) else (),
             input=invocation.given,
             id=run_id,
             existing=existing,

@@ -187,6 +187,7 @@ class Actor:
     def end_turn(self) -> None:
         if self.reading is not None:
             log_reading.forget_log(self)
+        self._facts = None  # they hold for this turn
         self.idle_since = self.ports.clock.monotonic()
         if self.drafts and self.in_flight is None:
             self.ports.submit(self)
@@ -574,8 +575,7 @@ class Actor:
 
     def close(self) -> None:
         """Remove the code from memory."""
-        self.ready = False
-        self._facts = None  # it refers to this run: breaks a reference cycle
+        self.ready, self._facts = False, None  # the facts refer to this run: breaks a reference cycle
         if self.driver is not None:
             self.driver.close()
             self.driver = None

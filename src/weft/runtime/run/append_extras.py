@@ -77,8 +77,13 @@ def _idle_until(machine: Machine) -> Millis | None:
     state = machine.state
     if state.tasks:
         return None
-    if not (state.waits or state.asks or state.children or state.due or state.asked) and len(state.timers) <= WAITS_MAX:
-        return Millis(min(state.timers.values(), default=NEVER))
+    has_others = bool(state.asks or state.children or state.due or state.asked)
+    if not has_others and len(state.timers) + len(state.waits) <= WAITS_MAX:
+        due = min(state.timers.values(), default=NEVER)
+        for wait in state.waits.values():
+            if wait.due and wait.due < due:
+                due = Millis(wait.due)
+        return Millis(due)
     if len(state.timers) + len(state.waits) + len(state.asks) + len(state.children) > WAITS_MAX:
         return None
     dues = [effect.due for effect in machine.outstanding() if isinstance(effect, ArmTimer)]
