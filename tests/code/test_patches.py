@@ -274,7 +274,7 @@ class Store:
         """Host an app. ``dies``: it is gone at the end of the block without a word."""
         store, clock = self.memory.share(), LoopClock()
         catalogue = app.catalogue()
-        about = describe_process(catalogue.programs(), [], catalogue.style_of)
+        about = describe_process(catalogue.programs(), [], catalogue.style_of, catalogue.steps())
         given = Surroundings(
             store=store,
             clock=clock,
