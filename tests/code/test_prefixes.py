@@ -56,7 +56,8 @@ def test_the_corpus_uses_everything_that_code_can_record() -> None:
                 kinds.update(type(event) for batch in turn.code for event in batch)
     steered = {e.RunPaused, e.RunResumed, e.RunHeld, e.RunRetried, e.RunPatched, e.RunTimedOut, e.TaskLost, e.ResultSet}
     people = {kind for kind in EVENTS if kind.__name__ in ("AskTold", "AskEscalated", "AskReminded")}
-    assert kinds | steered | people | FORK_EVENTS | ASKED_EVENTS >= EVENTS
+    moved = {e.RunMoved, e.RunAdopted}
+    assert kinds | steered | people | moved | FORK_EVENTS | ASKED_EVENTS >= EVENTS
 
 
 @pytest.mark.parametrize("name", scale.sample(2, CONCURRENT))

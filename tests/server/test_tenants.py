@@ -51,6 +51,7 @@ RULES = {
     "sendRequest": RUN, "getAnswer": RUN,
     "cancelRun": RUN, "pauseRun": RUN, "resumeRun": RUN, "retryRun": RUN, "forkRun": RUN, "diffRuns": RUN,
     "followRun": RUN, "listStreams": RUN, "readStream": RUN, "followStream": RUN, "patchRun": RUN, "undoPatch": RUN,
+    "getChanges": RUN, "getPatchRequests": RUN, "getPatchRequest": RUN, "withdrawPatch": RUN,
     "getRunVersions": RUN, "setResult": RUN,
     "decide": PLACE, "makeLinks": PLACE, "requeueDeadLetter": PLACE, "discardDeadLetter": PLACE,
     "exportRun": RUN, "moveRun": RUN, "importBundle": SHARED, "patchWorkflow": SHARED,
@@ -95,6 +96,7 @@ NAMES = {
     "request": "r",
     "other": "same",
     "number": "2",
+    "asked": "2",
 }
 PLACES = {"requeueDeadLetter": ":t1", "discardDeadLetter": ":t1"}
 
@@ -226,7 +228,7 @@ def test_a_stream_of_another_tenant_is_not_there(callers: dict[tuple[str, str], 
 
 @pytest.mark.parametrize(
     "route",
-    [one for one in ROUTES if RULES[one.name] in (*OWNED, SHARED) and one.name != "cancelRun"],
+    [one for one in ROUTES if RULES[one.name] in (*OWNED, SHARED) and one.name not in ("cancelRun", "moveRun")],
     ids=lambda one: one.name,
 )
 def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, str], Caller], route: ApiRoute) -> None:
@@ -238,6 +240,8 @@ def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, 
     assert answer.status not in (401, 403)
     if route.name == "getAnswer":
         assert answer.json["detail"] == "same has no request 'r'."
+    elif route.name in ("getPatchRequest", "withdrawPatch"):
+        assert "has no patch 2" in answer.json["detail"]
     elif RULES[route.name] in OWNED and route.name not in PLACES:
         assert answer.status != 404
     assert b"secret of b" not in answer.raw
