@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from msgspec import Raw
 
 import weft
-from tests.code.timeless import CountedIds, InPlace, LoopClock, calm, play
+from tests.code.hosted_store import Store
+from tests.code.timeless import calm, play
 from weft.core.commands import PatchRun
 from weft.core.ids import RunId
-from weft.runtime.host import Host, Surroundings
-from weft.runtime.host_description import describe_process
 from weft.runtime.patches import PatchOptions, PatchService
 from weft.runtime.service import RunService
-from weft.runtime.settings import Settings
-from weft.stores.memory import MemoryStore
 from weft.testing import World, crash_everywhere
 
 
@@ -260,47 +256,6 @@ def test_a_patch_counts_once_whatever_dies() -> None:
 
 
 # --- many hosts --------------------------------------------------------------------------------------------------
-
-
-class Store:
-    """A store and its hosts, each with an app of its own."""
-
-    def __init__(self) -> None:
-        self.memory = MemoryStore()
-        self.ids = CountedIds()
-
-    @asynccontextmanager
-    async def host(self, app: weft.App, *, dies: bool = False) -> AsyncIterator[RunService]:
-        """Host an app. ``dies``: it is gone at the end of the block without a word."""
-        store, clock = self.memory.share(), LoopClock()
-        catalogue = app.catalogue()
-        about = describe_process(catalogue.programs(), [], catalogue.style_of, catalogue.steps())
-        given = Surroundings(
-            store=store,
-            clock=clock,
-            ids=self.ids,
-            executor=InPlace(),
-            settings=Settings(drain_seconds=1.0),
-            about=about,
-        )
-        service = RunService(store, clock, self.ids)
-        host = Host(given, catalogue, service)
-        app.bind(service)
-        try:
-            await host.start()
-            yield service
-            if not dies:
-                await host.stop()
-        finally:
-            await host.kill()
-            await store.hosts.leave(host.id)
-            app.bind(None)
-
-    def without_host(self, app: weft.App) -> RunService:
-        """The service of a process that knows the code of an app and hosts nothing, as the command line."""
-        service = RunService(self.memory.share(), LoopClock(), self.ids)
-        service.declared = app.catalogue()
-        return service
 
 
 async def patched(service: RunService, **options: Any) -> weft.PatchPlan:

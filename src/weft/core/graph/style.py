@@ -33,7 +33,7 @@ from weft.core.run import asked_patches, by_hand, lifecycle, patches, questions,
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, dispatch_opened
-from weft.core.run.env import Env
+from weft.core.run.env import Env, MissingInputs
 from weft.core.run.evolve import with_style_rows
 from weft.core.run.kernel import Kernel
 from weft.core.run.mail import MAIL
@@ -121,7 +121,17 @@ class GraphStyle:
         return None
 
     def needs_log(self, command: c.PatchRun | c.RetryRun) -> bool:
-        return not bytes(command.worked_out) if isinstance(command, c.PatchRun) else bool(command.start)
+        """Return whether a command is judged here, or leads to a version that is not in memory, which is read then."""
+        if isinstance(command, c.RetryRun):
+            return bool(command.start)
+        return not bytes(command.worked_out) or not self._has(command.version)
+
+    def _has(self, version: str) -> bool:
+        try:
+            self.program.at(version or self.state.version)
+        except MissingInputs:
+            return False
+        return True
 
     def retry(self, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
         if command.start:
@@ -132,6 +142,7 @@ class GraphStyle:
         """Judge a patch. The inputs of a patch are looked for before it is decided: it is not worked out twice."""
         ready = take_over(command, self.state)
         if ready is not None:
+            self.program.at(command.version or self.state.version)  # it is followed as soon as the patch is recorded
             return ready
         known, seq = self._judged, self.state.seq
         if known is None or known[0] is not command or known[1] != seq:

@@ -1,0 +1,74 @@
+"""Patches of graph runs from a process that does not host them: they come as mail, with a version made elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+import weft
+from tests.code.hosted_store import Store
+from tests.code.timeless import calm, play
+from weft.core import commands as c
+from weft.core import events as e
+from weft.core.ids import RunId
+from weft.core.run.patch_plan import PatchPlan
+from weft.core.run.style import JudgedPatch
+from weft.core.run.worked_out import hand_over
+from weft.runtime.patches import PatchOptions, PatchService
+from weft.runtime.service import RunService
+
+SECOND = {"ops": [{"op": "replace", "path": "/nodes/b/step", "value": "second"}]}
+
+
+def build() -> weft.App:
+    app = weft.App("memory://")
+
+    @app.step
+    async def first() -> str:
+        return "first"
+
+    @app.step
+    async def second() -> str:
+        return "second"
+
+    nodes = {"a": {"receive": "go", "next": "b"}, "b": {"step": "first", "save": {"state.done": "${output}"}}}
+    app.graph({"name": "order", "nodes": nodes})
+    return app
+
+
+async def patched(service: RunService, **options: Any) -> weft.PatchPlan:
+    return await PatchService(service).patch("o-1", SECOND, PatchOptions(**options))
+
+
+def test_a_host_reads_the_version_of_a_patch_that_another_process_made() -> None:
+    async def scene() -> None:
+        store, app = Store(), build()
+        async with store.host(app):
+            await app.start("order", id="o-1")
+            await calm()
+            assert (await patched(store.without_host(app))).applied
+            await app.get("o-1").send("go")
+            assert await app.get("o-1").result() == {"done": "second"}
+
+    play(scene())
+
+
+def test_a_patch_with_a_version_that_was_removed_meanwhile_is_refused() -> None:
+    async def scene() -> None:
+        store, app = Store(), build()
+        async with store.host(app):
+            await app.start("order", id="o-1")
+            await calm()
+            row = await app.get("o-1")._service.row(RunId("o-1"))
+            unknown = c.PatchRun(patch=Raw(b'{"ops":[]}'), version="0123456789abcdef")
+            event = e.RunPatched(rev=1, base=row.version, version=unknown.version)
+            handed = hand_over(JudgedPatch(PatchPlan(run="o-1"), event), row.seq)
+            ready = msgspec.structs.replace(unknown, worked_out=handed)
+            await store.without_host(app).tell(RunId("o-1"), ready)
+            await calm()
+            await app.get("o-1").send("go")
+            assert await app.get("o-1").result() == {"done": "first"}
+
+    play(scene())
