@@ -520,8 +520,22 @@ Asked = (
 )
 AnyCommand = Mailed | Asked
 
-encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder().encode
+_defaults = {
+    kind: {field.name: field.default for field in msgspec.structs.fields(kind) if isinstance(field.default, Raw)}
+    for kind in Mailed.__args__
+}
+"""The values of each command that may be left out."""
 _decoder: msgspec.json.Decoder[Mailed] = msgspec.json.Decoder(Mailed)
+
+
+def encode(command: Mailed) -> bytes:
+    """Encode a command for an inbox. An empty value, which is not JSON, stands for its default."""
+    for name, default in _defaults[type(command)].items():
+        if getattr(command, name) == ABSENT:
+            # msgspec leaves out a default only if it is the same object.
+            command = msgspec.structs.replace(command, **{name: default})
+    return _encode(command)
 
 
 def decode(body: bytes) -> Mailed:

@@ -10,6 +10,7 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import values
 from weft.core.decider import Machine
+from weft.core.events import ABSENT
 from weft.core.ids import RunId
 from weft.core.run.by_hand import find_open
 from weft.errors import UsageError
@@ -41,7 +42,7 @@ async def set_result(
     if given.error and given.output is not None:
         raise UsageError("Give either an output or an error, not both.")
     values.encode([place, given.error, given.reason, given.by], what="the result has")
-    output = Raw(b"")
+    output = ABSENT
     if not given.error:
         raw = values.encode(given.output, what=f"the result for {place} has")
         await _check_type(service, run_id, place, raw)
