@@ -78,12 +78,13 @@ if TYPE_CHECKING:
     from weft.observe.explanation import Explanation
     from weft.observe.live_check import LiveGroup, LiveReport
     from weft.runtime.bulk_plan import BulkResult, RefusedRuns
-    from weft.runtime.schedules import NominalTime, Schedule
+    from weft.runtime.schedules import AddedSchedule, NominalTime, Schedule
     from weft.steps.node_types import NodeType, register_node_type
     from weft.steps.secrets import Secret
     from weft.steps.task import Task, task
 
 __all__ = [
+    "AddedSchedule",
     "Again",
     "AlreadyDecided",
     "Answer",

@@ -113,3 +113,36 @@ def test_an_unknown_action_is_refused(weft: Weft) -> None:
 
     assert said.code == 2
     assert "is none of list, add" in said.err
+
+
+def test_what_replaces_a_schedule_counts_before_its_host_has_read_it(scheduled: Weft) -> None:
+    host_it(scheduled)
+    said = scheduled("schedule", "add", "nightly", "hello", "name=bob", "--cron", "15 4 1 1 *", "--overlap", "allow")
+
+    assert "nightly is changed: overlap from skip to allow; when from 30 2 * * * Europe/Berlin to 15 4 1 1 * UTC" in (
+        said.err
+    )
+    assert '; input from {"name":"ann"} to {"name":"bob"}' in said.err
+    assert "-01-01 04:15:00 UTC" in said.err
+    assert one(scheduled)["next"].endswith("-01-01T04:15:00Z")
+    words = ("schedule", "add", "nightly", "hello", "name=ann", "--cron", "30 2 * * *", "--timezone", "Europe/Berlin")
+    assert "is changed" in scheduled(*words).err
+    assert "is changed" not in scheduled(*words).err
+    host_it(scheduled)
+    assert one(scheduled)["cron"] == "30 2 * * *"
+
+
+def test_a_paused_schedule_says_why_and_when_its_backfill_begins(scheduled: Weft) -> None:
+    host_it(scheduled)
+    scheduled("schedule", "pause", "nightly", "--reason", "holiday")
+    host_it(scheduled)
+    listed = scheduled("schedule", "list").out
+
+    assert "NEXT (UTC)" in listed
+    assert "holiday" in listed
+    said = scheduled("schedule", "backfill", "nightly", "--from", "2026-01-01", "--to", "2026-01-03T12:00")
+    assert "begins when it is resumed" in said.err
+    host_it(scheduled)
+    log = scheduled("events", "schedule/nightly").out
+    assert "first=20" in log
+    assert "=17" not in log, "times are not shown as numbers"

@@ -30,7 +30,7 @@ SECTIONS = {
         *("Workflow", "Context", "context", "Call", "Message", "Answer", "Ok", "Err", "Winner"),
         *("Again", "Done", "Turn", "again", "done"),
     ],
-    "Schedules": ["Schedules", "Schedule", "NominalTime"],
+    "Schedules": ["Schedules", "Schedule", "AddedSchedule", "NominalTime"],
     "Bulks": ["Bulk", "BulkResult", "RefusedRuns"],
     "Checks of open runs": ["LiveReport", "LiveGroup"],
     "Runs": ["Handle", "ChildHandle", "Event", "Explanation", "Failure"],

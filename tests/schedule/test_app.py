@@ -121,6 +121,16 @@ def test_an_undeclared_schedule_is_shown_as_such_and_never_fires(world: World) -
     assert runs(world) == {}
 
 
+def test_a_workflow_that_no_host_offers_is_warned_about(world: World) -> None:
+    wrong = world.perform(lambda: world.app.schedules.add("x", "repotr", every="1h"))
+    right = world.perform(lambda: world.app.schedules.add("x", "report", {"region": "eu"}, every="1h"))
+
+    assert wrong.warning == 'No running host offers repotr, so its runs wait until one does. Did you mean "report"?'
+    assert (right.warning, right.replaced and right.replaced.workflow) == ("", "repotr")
+    with pytest.raises(weft.UnknownWorkflow, match="repotr"):
+        world.app.schedule("y", "repotr", every="1h")
+
+
 def test_a_schedule_that_was_made_by_hand_is_hosted_by_all(world: World) -> None:
     world.perform(lambda: world.app.schedules.add("hourly", "report", {"region": "eu"}, every="1h"))
     world.app.registered = new_app().registered

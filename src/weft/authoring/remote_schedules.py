@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from weft.authoring.remote import PAGE, Remote
 from weft.runtime.schedule_form import ScheduleForm, read_form
-from weft.runtime.schedules import NominalTime, Period, Schedule
+from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule
 from weft.server.endpoints.schedules import Backfilled, NextTimes, ScheduleList, Triggered
 
 
@@ -19,10 +19,10 @@ class RemoteSchedules:
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
 
-    async def add(self, form: ScheduleForm, *, by: str = "") -> Schedule:
+    async def add(self, form: ScheduleForm, *, by: str = "") -> AddedSchedule:
         read_form(form)  # what is wrong with it is known here
         fields = {name: _plain(getattr(form, name)) for name in form.__struct_fields__}
-        return await self._remote.post("schedules", fields, Schedule)
+        return await self._remote.post("schedules", fields, AddedSchedule)
 
     async def get(self, name: str) -> Schedule:
         return await self._remote.get_view(_path(name), Schedule)

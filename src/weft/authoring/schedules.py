@@ -10,7 +10,7 @@ from weft.authoring.handles import Handle
 from weft.authoring.policies import Duration
 from weft.core.events import Dst, Overlap
 from weft.runtime.schedule_form import ScheduleForm
-from weft.runtime.schedules import NominalTime, Period, Schedule
+from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule
 
 if TYPE_CHECKING:
     from weft.authoring.runnable import Runnable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 class ScheduleAccess(Protocol):
     """What carries out commands to schedules: the service of a store, or a server."""
 
-    async def add(self, form: ScheduleForm, *, by: str = "") -> Schedule: ...
+    async def add(self, form: ScheduleForm, *, by: str = "") -> AddedSchedule: ...
 
     async def get(self, name: str) -> Schedule: ...
 
@@ -65,8 +65,11 @@ class Schedules:
         jitter: Duration | None = None,
         until: datetime | str | None = None,
         pause_after: int | None = None,
-    ) -> Schedule:
-        """Make a schedule that every host runs until it is removed, or change it. Raises BadSchedule, Refused."""
+    ) -> AddedSchedule:
+        """Make a schedule that every host runs until it is removed, or change it. Raises BadSchedule, Refused.
+
+        The answer says what it ``replaced``, and has a ``warning`` if no running host offers the workflow.
+        """
         form = ScheduleForm(
             name=name,
             workflow=workflow if isinstance(workflow, str) else workflow.name,

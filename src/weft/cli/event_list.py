@@ -17,7 +17,7 @@ from weft.observe.history import History
 
 # Fields that are not printed, because the line already shows them or only the engine needs them.
 _OMITTED = frozenset({"kind", "at", "add", "digest", "task", "timer", "wait", "ask", "entry", "uid"})
-_MOMENTS = frozenset({"due", "retry_at", "scheduled_at"})
+_MOMENTS = frozenset({"due", "retry_at", "scheduled_at", "nominal", "first", "last", "next", "backfill_next"})
 COLOURS = {"failed": "red", "cancelled": "yellow", "held": "red", "succeeded": "green", "completed": "green"}
 
 
@@ -75,7 +75,7 @@ def _number(event: EventPart) -> str:
 
 def _short(name: str, part: Any) -> str:
     if name in _MOMENTS:
-        return moment(part)
+        return moment(part) if part else "never"
     if name == "failure":
         return failure_text(msgspec.convert(part, Failure))
     return part if isinstance(part, str) and part.isprintable() and len(part) <= 60 else values.preview_text(part)

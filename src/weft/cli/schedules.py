@@ -13,12 +13,14 @@ from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.output import SafeText, console, print_json, print_table, status_text
 from weft.cli.store_access import open_service, store_label, url_of
+from weft.core import values
 from weft.errors import UsageError
 from weft.runtime.schedule_form import ScheduleForm
-from weft.runtime.schedules import NominalTime, Period, Schedule, ScheduleService
+from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule, ScheduleService
 from weft.runtime.typed_words import parse_word
 from weft.stores import shown_url
 
+_PARTS = ("workflow", "dst", "overlap", "catch_up", "jitter", "until", "pause_after")
 ACTIONS = ("list", "add", "next", "trigger", "backfill", "pause", "resume", "remove")
 
 
@@ -44,7 +46,7 @@ async def act(action: str, typed: Typed, *, url: str | None, app: str | None, js
         reason = typed.options.get("reason") or ""
         match action:
             case "add":
-                _print_one(await schedules.add(_form(typed), by=login()), json=json)
+                _print_added(await schedules.add(_form(typed), by=login()), json=json)
             case "next":
                 count = int(typed.options.get("count") or 5)
                 _print_next(await schedules.next(typed.name, count), json=json)
@@ -69,6 +71,8 @@ async def _backfill(schedules: ScheduleService, typed: Typed) -> None:
     overlap = typed.options.get("overlap") or "queue"
     count = await schedules.backfill(typed.name, Period(first=first, last=last, overlap=overlap), by=login())
     say(f"{typed.name}: {count:,} nominal times; runs that exist are left alone")
+    if count and (await schedules.get(typed.name)).status == "paused":
+        say(f"{typed.name} is paused: the backfill begins when it is resumed (weft schedule resume {typed.name})")
 
 
 def _form(typed: Typed) -> ScheduleForm:
@@ -105,33 +109,52 @@ async def _print_list(*, url: str | None, app: str | None, json: bool) -> None:
         return
     print_table(
         out,
-        ("NAME", "STATUS", "WORKFLOW", "WHEN", "NEXT", "FIRED", "MISSED", "LAST RUN"),
+        ("NAME", "STATUS", "WORKFLOW", "WHEN", "NEXT (UTC)", "FIRED", "MISSED", "LAST RUN", "REASON"),
         [_line(one) for one in found],
     )
     out.print(SafeText(f"Store: {store_label(address)}. weft schedule next NAME", style="dim"))
 
 
 def _line(schedule: Schedule) -> tuple[str | SafeText, ...]:
-    when = schedule.cron or f"every {schedule.every}"
-    upcoming = f"{schedule.next.astimezone():%Y-%m-%d %H:%M:%S}" if schedule.next is not None else ""
     return (
         schedule.name,
         status_text(schedule.status),
         schedule.workflow,
-        f"{when} {schedule.timezone}" if schedule.cron else when,
-        upcoming,
+        _when(schedule),
+        f"{schedule.next:%Y-%m-%d %H:%M:%S}" if schedule.next is not None else "",
         f"{schedule.fired:,}",
         f"{schedule.missed:,}",
         schedule.last_run or "",
+        schedule.reason,
     )
 
 
-def _print_one(schedule: Schedule, *, json: bool) -> None:
+def _when(schedule: Schedule) -> str:
+    return f"{schedule.cron} {schedule.timezone}" if schedule.cron else f"every {schedule.every}"
+
+
+def _print_added(schedule: AddedSchedule, *, json: bool) -> None:
     if json:
         print_json(schedule)
         return
-    upcoming = f"{schedule.next:%Y-%m-%d %H:%M:%SZ}" if schedule.next is not None else "never"
+    upcoming = f"{schedule.next:%Y-%m-%d %H:%M:%S} UTC" if schedule.next is not None else "never"
+    if schedule.replaced is not None:
+        say(f"{schedule.name} is changed: {_changes(schedule.replaced, schedule)}")
     say(f"{schedule.name} starts {schedule.workflow}; the next time is {upcoming}")
+    if schedule.warning:
+        say(schedule.warning)
+
+
+def _changes(before: Schedule, now: Schedule) -> str:
+    """Say which parts of a schedule are others now, and what they were."""
+    parts = {name: (getattr(before, name), getattr(now, name)) for name in _PARTS}
+    parts["when"] = (_when(before), _when(now))
+    parts["input"] = (_text(before.input), _text(now.input))
+    return "; ".join(f"{name} from {old} to {new}" for name, (old, new) in parts.items() if old != new)
+
+
+def _text(input: msgspec.Raw) -> str:
+    return values.preview_text(values.decode(bytes(input)))
 
 
 def _print_next(times: Sequence[NominalTime], *, json: bool) -> None:

@@ -23,6 +23,19 @@ async def offered_versions(service: RunService) -> Mapping[tuple[str, str], str]
     }
 
 
+async def offered_workflows(service: RunService) -> set[str]:
+    """Return the names of the workflows that the host of this process and other living hosts have.
+
+    Empty for a tenant, which cannot see the hosts.
+    """
+    hosts: Hosts | None = getattr(service.store, "hosts", None)
+    if hosts is None:
+        return set()
+    own = service.local.catalogue.startable() if service.local is not None else ()
+    living = [host.about for host in await hosts.list_all() if not host.gone]
+    return {*own, *(name for about in living for name in about.get("workflows", ()))}
+
+
 async def is_offered(service: RunService, workflow: str, version: str) -> bool:
     """Return whether a living host has this version: the host of this process, or another one."""
     local = service.local

@@ -228,6 +228,11 @@ class RunReader:
             raise NotFound(f"No run {row.id!r} in {self._url}.")
         return await self.started_with(now)
 
+    async def waiting_commands(self, row: RunRow) -> list[c.Mailed]:
+        """Return the commands in the inbox of a run that it has not read yet, in order of arrival."""
+        with reading(row):
+            return [c.decode(mail.body) for mail in await self._log.inbox(row.uid)]
+
     async def goals_of(self, row: RunRow) -> list[str]:
         """Return the goals of a run; empty if only its host knows them."""
         for stored in await self._log.events(row.uid, after=Seq(0), limit=2):

@@ -18,6 +18,7 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import format_ms
 from weft.core.events import NULL, ScheduleSpec
+from weft.core.findings import did_you_mean
 from weft.core.ids import RunId
 from weft.core.run.state import OVER
 from weft.core.schedule.calendar import (
@@ -36,6 +37,7 @@ from weft.errors import BadSchedule, NotFound, Refused, WeftError
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunQuery, RunRow
 from weft.runtime.calendar import CALENDAR, marks, zone
+from weft.runtime.offered_versions import offered_workflows
 from weft.runtime.schedule_form import ALL, ScheduleForm, read_form
 from weft.runtime.service import RunService
 
@@ -80,6 +82,15 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is paused or held."""
 
 
+class AddedSchedule(Schedule, frozen=True, kw_only=True):
+    """A schedule that was made or changed just now."""
+
+    replaced: Schedule | None
+    """What it was until now, if it was changed."""
+    warning: str
+    """What may be wrong with it: no running host offers its workflow."""
+
+
 class NominalTime(msgspec.Struct, frozen=True, kw_only=True):
     """A nominal time of a schedule."""
 
@@ -118,7 +129,7 @@ class ScheduleService:
 
     # --- changing -------------------------------------------------------------------------------------------------
 
-    async def add(self, form: ScheduleForm, *, by: str = "") -> Schedule:
+    async def add(self, form: ScheduleForm, *, by: str = "") -> AddedSchedule:
         """Make a schedule, or change it. Raises BadSchedule, and Refused if the schedule is declared in code."""
         spec = self._checked(form)
         row = await self._row_or_none(form.name)
@@ -126,8 +137,25 @@ class ScheduleService:
             raise Refused(
                 f"The schedule {form.name} is declared in code.", hint="Change it there.", code="schedule.declared"
             )
+        before = await self.get(form.name) if row is not None and row.status not in OVER else None
         await self.put(form.name, spec, by=by)
-        return await self.get(form.name)
+        now = await self.get(form.name)
+        fields = {name: getattr(now, name) for name in Schedule.__struct_fields__}
+        is_changed = before is not None and _definition(before) != _definition(now)
+        return AddedSchedule(
+            **fields, replaced=before if is_changed else None, warning=await self._warning(spec.workflow)
+        )
+
+    async def _warning(self, workflow: str) -> str:
+        """Return a warning if there are hosts, none of them offers the workflow, and the store has no such graph."""
+        offered = await offered_workflows(self._service)
+        if not offered or workflow in offered:
+            return ""
+        known = {*offered, *(name for name, _ in await self._service.store.definitions.names("graph"))}
+        if workflow in known:
+            return ""
+        near = did_you_mean(workflow, sorted(known))
+        return f"No running host offers {workflow}, so its runs wait until one does. {near}".rstrip()
 
     def _checked(self, form: ScheduleForm) -> ScheduleSpec:
         """Read a form, and check that the workflow takes the input if a host runs here. Raises BadSchedule."""
@@ -282,7 +310,9 @@ class ScheduleService:
         )
 
     async def _state(self, row: RunRow) -> ScheduleState:
-        """Return the state of a schedule. One that no host has begun yet has the definition of its start."""
+        """Return the state of a schedule, with the definition that its host has not read yet, if there is one."""
+        # Read before the state: what the host reads in between is in both.
+        waiting = await self._service.reader.waiting_commands(row)
         state = await self._service.reader.state(row)
         if not isinstance(state, ScheduleState):
             raise NotFound(f"{row.id} is not a schedule.")
@@ -291,6 +321,12 @@ class ScheduleService:
             if isinstance(start, c.StartSchedule):
                 state.spec = start.spec
                 state.next = next(CALENDAR.times(start.spec, self._service.clock.now_ms()), 0)
+        for command in waiting:
+            if isinstance(command, c.DeclareSchedule):
+                now = self._service.clock.now_ms()
+                decided = min(now, state.next - 1) if state.next else now
+                state.spec = command.spec
+                state.next = next(CALENDAR.times(command.spec, decided), 0)
         return state
 
     async def _row(self, name: str) -> RunRow:
@@ -336,6 +372,11 @@ def next_times(run_id: str, spec: ScheduleSpec, after: int, count: int) -> list[
 def _is_undeclared(row: RunRow, hosted: frozenset[str] | None) -> bool:
     """Return whether a schedule was declared in code, and none of the hosts declares it."""
     return is_declared(row.version) and hosted is not None and row.version not in hosted
+
+
+def _definition(schedule: Schedule) -> list[Any]:
+    """Return what a schedule starts and when, without what became of it."""
+    return [getattr(schedule, name) for name in ScheduleForm.__struct_fields__]
 
 
 def _status(row: RunRow, state: ScheduleState, *, is_undeclared: bool) -> ScheduleStatus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import NotFound, Refused, RunFinished, UsageError
-from weft.runtime.schedules import Schedule
+from weft.runtime.schedules import AddedSchedule, Schedule
 from weft.server import views
 from weft.server.endpoints import schedules
 from weft.server.identity import AccessScope
@@ -31,7 +31,7 @@ SCHEDULES = (
         endpoint=schedules.put,
         scope=AccessScope.OPERATE,
         body=schedules.NewSchedule,
-        answer=Schedule,
+        answer=AddedSchedule,
         errors=(Refused, UsageError),
     ),
     ApiRoute(

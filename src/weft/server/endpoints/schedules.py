@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from weft.runtime.schedule_form import ScheduleForm
-from weft.runtime.schedules import NominalTime, Period, Schedule, ScheduleService
+from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule, ScheduleService
 from weft.server import views
 from weft.server.request import ApiCall
 
@@ -90,7 +90,7 @@ async def show(call: ApiCall) -> Schedule:
     return await ScheduleService(call.service).get(call.parameters["name"])
 
 
-async def put(call: ApiCall) -> Schedule:
+async def put(call: ApiCall) -> AddedSchedule:
     """Make a schedule, or change it."""
     new = call.body_as(NewSchedule)
     fields = {name: getattr(new, name) for name in new.__struct_fields__}
