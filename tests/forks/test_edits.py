@@ -141,6 +141,45 @@ def test_the_result_of_a_failed_node_is_set() -> None:
     assert not ledger.calls
 
 
+def test_a_result_that_is_set_wins_over_the_one_that_a_retry_kept() -> None:
+    app, ledger = build()
+    world = World(app)
+    run = start(app, world, "graph_people", "original")
+    world.settle()
+    world.perform(lambda: app.get(run.id).retry(start="a"))
+    world.settle()
+
+    fork = run.fork(before="a", set={"a": {"n": 6}})
+    world.settle()
+
+    assert [event.data["output"] for event in fork.events if event.kind == "task_succeeded"] == [{"n": 10}, {"n": 6}]
+    assert ledger.calls == {"pay": 1}
+    found = world.perform(lambda: world.app.diff(run.id, fork.id))
+    assert found.runs is not None
+    changes = [one.changes for one in found.runs.changed if one.place.startswith("a") and one.aspect == "value"]
+    assert [(change.a, change.b) for change in changes[0]] == [(10, 6)]
+
+
+def test_a_result_that_is_set_is_not_asked_about_after_a_retry() -> None:
+    app = weft.App("memory://")
+
+    @app.step(effect="irreversible", retries=0)
+    async def wire() -> int:
+        raise weft.Critical("no answer")
+
+    @app.workflow
+    async def transfer() -> int:
+        return await wire()
+
+    world = World(app)
+    run = world.start(transfer(), id="o")
+    world.settle()
+    world.perform(lambda: app.get(run.id).retry())
+    world.settle()
+
+    assert run.fork(before="wire", set={"wire": 3}).result() == 3
+
+
 def test_what_a_graph_cannot_be_set_to_is_said_at_once() -> None:
     _, _, run = played("graph_people")
 
@@ -229,6 +268,28 @@ def test_the_state_of_a_graph_is_set() -> None:
     assert fork.result() == {"n": 5}
     with pytest.raises(weft.Refused, match=r"state\.limit"):
         run.fork(after="a", state={"limit": "five"})
+
+
+def test_a_field_that_the_graph_only_writes_is_a_field() -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    async def work(n: int = 0) -> dict[str, int]:
+        return {"n": n}
+
+    nodes = {
+        "a": {"step": "work", "save": {"state.seen": "${output.n}"}, "next": "b"},
+        "b": {"step": "work", "with": {"n": "${state.seen}"}},
+    }
+    run = World(app).start(app.graph({"name": "saving", "nodes": nodes, "output": {"n": "${state.seen}"}}), {}, id="o")
+    run.world.settle()
+
+    assert run.fork(before="b", state={"seen": 5}).result() == {"n": 5}
+    with pytest.raises(weft.Refused, match="no field sene") as refused:
+        run.fork(before="b", state={"sene": 5})
+    assert refused.value.hint == "The fields of the state are seen."
+    with pytest.raises(weft.Refused, match=r"a has ended at this point and saves state\.seen next"):
+        run.fork(after="a", state={"seen": 5})
 
 
 # --- goals -------------------------------------------------------------------------------------------------------

@@ -68,6 +68,7 @@ class ForkLog:
         machine = await reader.empty_machine(self._row, self._uid, stored)
         self._copy(machine, stored[:point])
         self._end_past(machine, trail, point)
+        self._route_ahead(machine, stored[point:])
         await self._edit(machine)
         refs = await self._kept_blobs()
         state = machine.state
@@ -220,6 +221,15 @@ class ForkLog:
         return found
 
     # --- edits ----------------------------------------------------------------------------------------------------
+
+    def _route_ahead(self, machine: Machine, rest: Sequence[StoredEvent]) -> None:
+        """Record the writes that come with the begin of a graph node, if the fork changes the state before the node.
+
+        The event that begins a node also has what the node before it saves, which must not overwrite the edit.
+        """
+        event = e.decode(rest[0].body) if self._order.before and rest else None
+        if isinstance(event, e.NodeRouted) and any(one.path[0] in self._order.state for one in event.writes):
+            self._record(machine, (msgspec.structs.replace(event, task=None),))
 
     async def _edit(self, machine: Machine) -> None:
         """Record the edits, if there are any, and the patch. Raises Refused, PatchRefused, BadValue, UsageError."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from msgspec import Raw
@@ -27,16 +27,48 @@ def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: E
     if command.given:
         wrong.append("a graph run has no given facts; --input changes its input")
     declared = (graph.state or {}).get("properties") or {}
-    wrong += [f"the state of {graph.name} has no field {name}" for name in command.state if name not in declared]
+    fields = {*declared, *_written_fields(graph)}
+    unknown = [name for name in command.state if name not in fields]
+    wrong += [f"the state of {graph.name} has no field {name}" for name in unknown]
+    wrong += _overwritten(graph, state, command)
     wrong += [f"state.{name}: {problem}" for name, problem in _misfits(declared, command.state, env).items()]
     if bytes(command.input) and graph.input is not None:
         plain = values.inline_json(bytes(command.input))
         misfit = env.check(graph.input, plain) if plain is not None else None
         wrong += [f"the input does not fit: {misfit}"] if misfit else []
     if wrong:
-        raise bad_edit(wrong, hint="--before NODE is a point at which the result of NODE can be set.")
+        raise bad_edit(wrong, hint=_hint(command, fields if unknown else ()))
     edited = e.RunEdited(input=command.input, results=command.results, state=command.state, by=command.by)
     return (edited,)
+
+
+def _written_fields(graph: GraphModel) -> set[str]:
+    """Return the fields of the state that the nodes write."""
+    targets = [save.to for node in graph.nodes.values() for save in node.save]
+    targets += [node.fan_in.merge.into for node in graph.nodes.values() if node.fan_in and node.fan_in.merge]
+    return {target.path[0] for target in targets if target.scope == "state"}
+
+
+def _overwritten(graph: GraphModel, state: GraphState, command: c.EditRun) -> list[str]:
+    """Return which fields would be overwritten at once, by a node that has ended and saves its result next."""
+    return [
+        f"{token.node} has ended at this point and saves state.{save.to.path[0]} next, over what is set"
+        for token in state.tokens.values()
+        if token.mode == "routing" and not token.failure and token.node in graph.nodes
+        for save in graph.nodes[token.node].save
+        if save.to.scope == "state" and save.to.path[0] in command.state
+    ]
+
+
+def _hint(command: c.EditRun, fields: Collection[str]) -> str:
+    lines = []
+    if fields:
+        lines.append(f"The fields of the state are {', '.join(sorted(fields))}.")
+    if command.results:
+        lines.append("--before NODE is a point at which the result of NODE can be set.")
+    if command.state and not command.ahead:
+        lines.append("--before NODE is a point at which everything that comes to NODE has been saved.")
+    return " ".join(lines)
 
 
 def _misfits(declared: dict[str, Any], given: dict[str, Any], env: Env) -> dict[str, str]:
@@ -65,15 +97,22 @@ def _result_error(graph: GraphModel, state: GraphState, place: str, ahead: str) 
 
 
 def evolve_edited(state: GraphState, event: e.RunEdited) -> None:
-    """Change the state, and the results of tokens that are to be routed or have failed."""
+    """Change the state, and the results of tokens that are to be routed or have failed.
+
+    Work whose result is set is not a repetition: the result that it had in the original must not be kept.
+    """
     for name, raw in event.state.items():
         value = leaf(raw)
         state.merging.pop(name, None)
         state.data[name] = value
         state.marked = state.marked or has_marks(value)
     for place, result in event.results.items():
+        state.repeated.pop(place.partition("/")[0], None)
         for token in state.tokens.values():
-            if token.mode in ("routing", "failing") and is_at(f"{token.node}/{token.id}", place):
+            if not is_at(f"{token.node}/{token.id}", place):
+                continue
+            token.earlier = None
+            if token.mode in ("routing", "failing"):
                 _set_output(state, token, result)
 
 

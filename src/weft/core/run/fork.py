@@ -147,7 +147,10 @@ def evolve_known(run: AnyRun, event: e.ResultsKnown) -> None:
 
 
 def evolve_edited(run: AnyRun, event: e.RunEdited) -> None:
-    """Apply the changes that every style has: the input, the version, and results of work that has not ended."""
+    """Apply the changes that every style has: the input, the version, and results of work that has not ended.
+
+    Work whose result is set is not a repetition of what the original did there before a retry.
+    """
     state, fork = run.state, run.state.fork
     assert fork is not None
     if bytes(event.input):
@@ -155,6 +158,9 @@ def evolve_edited(run: AnyRun, event: e.RunEdited) -> None:
     if event.version:
         state.version = event.version
     fork.set_results = {**fork.set_results, **event.results}
+    state.earlier = {
+        place: work for place, work in state.earlier.items() if not any(is_at(place, name) for name in event.results)
+    }
     for number, task in state.tasks.items():
         if any(is_at(run.location(number), name) for name in event.results):
             withheld.hold_back(state, number, task)
