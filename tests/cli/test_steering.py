@@ -9,6 +9,11 @@ import pytest
 
 from tests.cli.conftest import Weft
 from tests.cli.shop import APP
+from tests.code.hosted_store import Store
+from tests.code.timeless import calm, play
+from weft import App, Context
+from weft.cli.run_control import say_who
+from weft.core.ids import HostId, RunId
 
 NOBODY = "weft: no process hosts the run now; the next host will act on this.\n"
 
@@ -29,6 +34,29 @@ def test_a_message_is_kept_for_the_next_host(waiting: Weft) -> None:
     host_it(waiting)
     (question,) = document(waiting, "inbox")["questions"]
     assert question["title"] == "Ship for 42?"
+
+
+def test_a_host_that_has_not_acted_yet_is_not_said_to_be_missing(capsys: pytest.CaptureFixture[str]) -> None:
+    async def scene() -> None:
+        store, app = Store(), App("memory://")
+
+        @app.workflow
+        async def idle(ctx: Context) -> None:
+            await ctx.receive("go")
+
+        async with store.host(app):
+            await app.start("idle", id="i-1")
+            await calm()
+        service = store.without_host(app)
+        row = await service.row(RunId("i-1"))
+        await say_who(service, row, "nobody hosts it")
+        await service.store.hosts.join(HostId("busy"), lease_ms=3_600_000, about={"workflows": ["idle"]})
+        await say_who(service, row, "nobody hosts it")
+
+    play(scene())
+    first, second = capsys.readouterr().err.splitlines()
+    assert first == "weft: nobody hosts it"
+    assert second == "weft: its host has not acted on this yet. To look at it: weft explain i-1"
 
 
 def test_what_a_run_waits_for_is_listed_and_explained(waiting: Weft) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import pytest
 from msgspec import Raw
 
 import weft
@@ -12,11 +13,11 @@ from tests.code.hosted_store import Store
 from tests.code.timeless import calm, play
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.ids import RunId
+from weft.core.ids import HostId, RunId
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.style import JudgedPatch
 from weft.core.run.worked_out import hand_over
-from weft.runtime.patches import PatchOptions, PatchService
+from weft.runtime.patches import NO_HOST, NOT_YET, UNLESS_GONE_ON, PatchOptions, PatchService
 from weft.runtime.service import RunService
 
 SECOND = {"ops": [{"op": "replace", "path": "/nodes/b/step", "value": "second"}]}
@@ -51,6 +52,40 @@ def test_a_host_reads_the_version_of_a_patch_that_another_process_made() -> None
             assert (await patched(store.without_host(app))).applied
             await app.get("o-1").send("go")
             assert await app.get("o-1").result() == {"done": "second"}
+
+    play(scene())
+
+
+def test_a_patch_that_is_not_applied_yet_says_so_and_names_a_missing_host_only_if_there_is_none() -> None:
+    async def scene() -> None:
+        store, app = Store(), build()
+        async with store.host(app):
+            await app.start("order", id="o-1")
+            await calm()
+        elsewhere = store.without_host(app)
+
+        nobody = await patched(elsewhere)
+        assert (nobody.accepted, nobody.applied) == (True, False)
+        assert nobody.notes == [f"{NO_HOST} {UNLESS_GONE_ON}"]
+        await elsewhere.store.hosts.join(HostId("busy"), lease_ms=3_600_000, about={"workflows": ["order"]})
+        later = await patched(elsewhere)
+        assert (later.accepted, later.notes) == (True, [f"{NOT_YET} {UNLESS_GONE_ON}"])
+        dry = await patched(elsewhere, dry_run=True)
+        assert (dry.accepted, dry.notes, dry.digest) == (False, [], later.digest)
+
+    play(scene())
+
+
+def test_a_digest_that_no_plan_has_is_answered_with_the_one_of_the_plan() -> None:
+    async def scene() -> None:
+        store, app = Store(), build()
+        async with store.host(app):
+            await app.start("order", id="o-1")
+            await calm()
+            plan = await patched(store.without_host(app), dry_run=True)
+            with pytest.raises(weft.PatchRefused, match=f"is not the expected one: its digest is {plan.digest}") as no:
+                await patched(store.without_host(app), expect="0123456789abcdef01234567")
+            assert no.value.code == "patch.moved_on"
 
     play(scene())
 

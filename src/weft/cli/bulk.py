@@ -12,7 +12,7 @@ from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.output import console, print_json, print_table
 from weft.cli.patches import declared_code
-from weft.cli.run_control import is_acted_on
+from weft.cli.run_control import is_acted_on, say_who
 from weft.cli.run_list import RunFilter
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.ids import RunId
@@ -90,10 +90,11 @@ def _is_wanted(typed: TypedBulk, plan: BulkPlan) -> bool:
 
 
 async def _say_who(service: RunService, run: RunId) -> None:
-    if await is_acted_on(service, await service.row(run)):
+    row = await service.row(run)
+    if await is_acted_on(service, row):
         say(f"a host carries it out: weft watch {run}. weft pause, resume and cancel steer it.")
     else:
-        say(NO_HOST)
+        await say_who(service, row, NO_HOST)
 
 
 def _document(plan: BulkPlan) -> dict[str, Any]:

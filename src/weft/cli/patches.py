@@ -135,7 +135,7 @@ def _print_plan(plan: PatchPlan) -> None:
     out = console()
     asked = "asks for a review of its patch" if plan.review else "waits to be patched"
     done = "patched" if plan.applied else "would be patched" if plan.ok else "cannot be patched"
-    done = asked if plan.asked else done
+    done = asked if plan.asked else "has the patch and has not applied it yet" if plan.accepted else done
     out.print(lines(f"{plan.run} {done}: {plan.base[:16]} -> {plan.version[:16]}, rev {plan.rev}"))
     for entry in plan.entries:
         to = f" -> {entry.to}" if entry.to else ""
@@ -152,5 +152,7 @@ def _print_plan(plan: PatchPlan) -> None:
     if plan.asked:
         out.print(lines(f"  patch {plan.asked}; to see it: weft explain {plan.run}"))
         out.print(lines(f"  to drop it: weft patch {plan.run} --withdraw {plan.asked}"))
+    elif plan.accepted:
+        out.print(lines(f"  to see whether it was applied: weft show {plan.run} --versions"))
     elif plan.ok and not plan.applied:
         out.print(lines(f"  to apply exactly this: --expect {plan.digest}"))

@@ -19,10 +19,9 @@ from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.arguments import keep_text, pairs, read_arguments
 from weft.cli.live_run import LiveNotices
 from weft.cli.login import login
-from weft.cli.messages import say
 from weft.cli.output import pretty, print_json
 from weft.cli.plan import known_steps
-from weft.cli.run_control import NO_HOST, is_acted_on
+from weft.cli.run_control import NO_HOST, is_acted_on, say_who
 from weft.cli.store_access import open_service, project_settings, store_exists, url_of
 from weft.core import values
 from weft.core.escapes import escape_controls
@@ -113,8 +112,9 @@ async def start_run(
 
 async def _print_started(service: RunService, run_id: RunId) -> None:
     print(run_id, flush=True)
-    if not await is_acted_on(service, await service.row(run_id)):
-        say(NO_HOST)
+    row = await service.row(run_id)
+    if not await is_acted_on(service, row):
+        await say_who(service, row, NO_HOST)
 
 
 async def start_goals(

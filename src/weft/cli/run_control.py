@@ -17,6 +17,7 @@ from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.store_access import open_run
 from weft.core.ids import RunId
+from weft.observe.run_hosts import hosting_of
 from weft.observe.sentences import force_hint
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
@@ -98,7 +99,14 @@ async def report(service: RunService, row: RunRow, done: str, kept: str) -> None
         print(done)
     else:
         print(kept, flush=True)
-        say(NO_HOST)
+        await say_who(service, row, NO_HOST)
+
+
+async def say_who(service: RunService, row: RunRow, no_host: str) -> None:
+    """Say that a host has not acted on a command yet or, if no living host can, ``no_host``."""
+    now = await service.store.directory.row(row.uid) or row
+    hosted = (await hosting_of(service, now, None)).is_hosted
+    say(f"its host has not acted on this yet. To look at it: weft explain {row.id}" if hosted else no_host)
 
 
 async def is_acted_on(service: RunService, row: RunRow) -> bool:

@@ -21,8 +21,8 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "Look at the changes with weft show RUN --versions, and write the patch against the present version.",
     ),
     "patch.moved_on": (
-        "The run has moved on, so that the patch would now do something else than its dry run said.",
-        "--expect applies only the plan with that digest.",
+        "The plan of the patch is not the expected one.",
+        "--expect applies only the plan with that digest. The run has moved on, or another plan has that digest.",
         "Read the new plan, and repeat the command with its digest.",
     ),
     "patch.not_in_time": (

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from weft.ports.hosts import Hosts
+from weft.ports.store import RunRow
+from weft.runtime.programs import needs_definition
 from weft.runtime.service import RunService
 
 
@@ -42,3 +44,17 @@ async def is_offered(service: RunService, workflow: str, version: str) -> bool:
     if local is not None and (workflow, version) in local.catalogue.programs():
         return True
     return (workflow, version) in await offered_versions(service)
+
+
+async def is_hosted(service: RunService, row: RunRow) -> bool | None:
+    """Return whether a living host has this run or can claim it. None: a tenant cannot see the hosts."""
+    hosts: Hosts | None = getattr(service.store, "hosts", None)
+    if hosts is None:
+        return None
+    living = [host.host for host in await hosts.list_all() if not host.gone]
+    # Every host finds the definition of a graph in the store.
+    return (
+        row.owner in living
+        or bool(living and needs_definition(row.style))
+        or await is_offered(service, row.workflow, row.version)
+    )

@@ -36,7 +36,7 @@ from weft.runtime.code_patches import prepare_code_patch, prepare_code_undo
 from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, with_end
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
-from weft.runtime.offered_versions import is_offered
+from weft.runtime.offered_versions import is_hosted, is_offered
 from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
 from weft.runtime.programs import code_program, is_published, store_definition
@@ -55,8 +55,9 @@ HANDED_OVER_MAX = 5
 """How often a run gets a plan that was worked out here. If it moves on all the time, it works the plan out itself."""
 PATIENCE_SECONDS = 10.0
 POLL_SECONDS = 0.02
-WAITS = "No process hosts the run now; the next host will apply the patch."
-WAITS_FOR_CODE = "The host of the run does not answer. The patch applies only if the run has not gone on by then."
+NO_HOST = "No process hosts the run now; the next host gets the patch."
+NOT_YET = "The run has the patch and has not acted on it yet."
+UNLESS_GONE_ON = "It is applied only if the run has not gone on by then."
 EMPTY = Raw(b"{}")
 ENDS = Raw(b'{"ends":true}')
 
@@ -330,9 +331,14 @@ class PatchService:
                     return found  # it has moved on, and the patch was allowed to wait
                 return msgspec.structs.replace(plan, applied=found.applied, asked=found.asked)
             if asyncio.get_running_loop().time() > deadline:
-                note = WAITS if is_published(row.style) else WAITS_FOR_CODE
-                return msgspec.structs.replace(plan, notes=[*plan.notes, note])
+                return await self._not_yet(row, command, plan)
             await asyncio.sleep(POLL_SECONDS)
+
+    async def _not_yet(self, row: RunRow, command: c.PatchRun, plan: PatchPlan) -> PatchPlan:
+        """Return the plan of a patch that no host has acted on, with what is known about that."""
+        note = NO_HOST if await is_hosted(self._service, row) is False else NOT_YET
+        notes = [*plan.notes, note if command.wait_ms else f"{note} {UNLESS_GONE_ON}"]
+        return msgspec.structs.replace(plan, accepted=True, notes=notes)
 
 
 def _command(patch: Raw, prepared: PreparedPatch, options: PatchOptions, *, undoes: int = 0) -> c.PatchRun:

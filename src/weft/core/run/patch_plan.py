@@ -57,6 +57,8 @@ class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     refusals: list[PatchRefusal] = []
     digest: str = ""
     applied: bool = False
+    accepted: bool = False
+    """Whether the run has got the patch and had not applied it when this was returned."""
     review: list[str] = []
     """Who must agree before it is applied."""
     asked: int = 0
@@ -69,7 +71,7 @@ class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def signed(self) -> PatchPlan:
         """Return the plan with its digest."""
-        bare = msgspec.structs.replace(self, digest="", applied=False, review=[], asked=0)
+        bare = msgspec.structs.replace(self, digest="", applied=False, accepted=False, review=[], asked=0)
         return msgspec.structs.replace(self, digest=values.digest(_encode(bare)))
 
 

@@ -147,9 +147,9 @@ def check_review(plan: PatchPlan, *, asks: bool, by: str) -> None:
 
 
 def moved_on(plan: PatchPlan) -> PatchRefused:
-    """Return the error for a plan that is no longer the one that was expected."""
+    """Return the error for a plan that is not the one that was expected, now or ever."""
     return PatchRefused(
-        f"{plan.run} has moved on: this patch would now do something else than expected.",
+        f"The plan of this patch of {plan.run} is not the expected one: its digest is {plan.digest} now.",
         hint=f"Read the new plan, then apply it with --expect {plan.digest}",
         code="patch.moved_on",
         plan=plan,
