@@ -9,7 +9,8 @@ import msgspec
 import pytest
 
 import weft
-from weft.runtime.bulk import BATCH, BulkService
+from weft.observe.questions import OpenQuestion, all_open
+from weft.runtime.bulk import BATCH, REVIEW, BulkService
 from weft.runtime.bulk_plan import BulkFilter, BulkOrder
 from weft.runtime.tenancy import TenantService
 from weft.testing import World, crash_everywhere
@@ -258,3 +259,16 @@ def test_bulks_are_left_out_of_lists_and_of_other_bulks(world: World) -> None:
 def test_a_bulk_cannot_be_started_as_a_workflow(world: World) -> None:
     with pytest.raises(weft.UnknownWorkflow):
         world.perform(lambda: world.app.start("weft.bulk", {"verb": "pause", "ids": []}))
+
+
+def test_the_review_of_a_bulk_is_in_the_inbox(world: World) -> None:
+    start_orders(world, 1)
+    bulk, key = plan(world, "pause", "o-0"), world.new_key()
+    run = world.perform(lambda: bulk.apply(by="ann", review=["team:ops"], key=key))
+    world.settle()
+
+    async def inbox() -> list[OpenQuestion]:
+        return [item async for item in all_open(world.app.service)]
+
+    asked = world.perform(inbox)
+    assert [(item.id, item.asked) for item in asked] == [(f"{run.id}:{REVIEW}", ["team:ops"])]

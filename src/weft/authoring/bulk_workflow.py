@@ -18,7 +18,7 @@ from weft.authoring.workflows import Workflow, WorkflowProgram
 from weft.core.ids import RunId, RunUid
 from weft.core.plurals import pluralize
 from weft.observe.code_views import PROGRESS
-from weft.runtime.bulk import VERSION, WORKFLOW, apply_batch
+from weft.runtime.bulk import REVIEW, VERSION, WORKFLOW, apply_batch
 from weft.runtime.bulk_plan import BulkBatch, BulkResult, RefusedRuns
 from weft.runtime.bulk_verbs import BulkJob
 from weft.runtime.run.driver import current_scope
@@ -80,7 +80,7 @@ async def _ask(ctx: Context, job: BulkJob, review: list[str], refused: list[Refu
         "by": job.by,
     }
     title = f"{job.verb} {pluralize(len(job.ids), 'run')}?"
-    return await ctx.ask("review", title=title, of=review, about=about, four_eyes=True)
+    return await ctx.ask(REVIEW, title=title, of=review, about=about, four_eyes=True)
 
 
 async def _go_on(

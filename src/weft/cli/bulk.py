@@ -17,7 +17,7 @@ from weft.cli.run_list import RunFilter
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.ids import RunId
 from weft.core.plurals import pluralize
-from weft.runtime.bulk import BulkService
+from weft.runtime.bulk import REVIEW, BulkService
 from weft.runtime.bulk_plan import BulkOrder, BulkPlan
 from weft.runtime.service import RunService
 from weft.stores import shown_url
@@ -72,7 +72,7 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
         elif run is not None:
             print(run, flush=True)
         if run is not None:
-            await _say_who(service, run)
+            await _say_who(service, run, typed.review)
             return 0
         return 0 if typed.dry_run or plan.matched == plan.unchanged else REFUSED
 
@@ -89,7 +89,9 @@ def _is_wanted(typed: TypedBulk, plan: BulkPlan) -> bool:
     return input(f"{typed.verb} {pluralize(plan.would_apply, 'run')}? [y/N] ").strip().lower() in ("y", "yes")
 
 
-async def _say_who(service: RunService, run: RunId) -> None:
+async def _say_who(service: RunService, run: RunId, review: Sequence[str]) -> None:
+    if review:
+        say(f"it waits until one of {', '.join(review)} agrees: weft decide {run}:{REVIEW} approve|reject")
     row = await service.row(run)
     if await is_acted_on(service, row):
         say(f"a host carries it out: weft watch {run}. weft pause, resume and cancel steer it.")

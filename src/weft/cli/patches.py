@@ -149,6 +149,8 @@ def _print_plan(plan: PatchPlan) -> None:
         out.print(lines(f"  refused{place}: {refusal.message} [{refusal.code}]{hint}"))
     if plan.verdict:
         out.print(lines(f"  from here: {plan.verdict}"))
+    if plan.asked and plan.review:
+        out.print(lines(f"  to decide: weft decide {plan.run}:patch@{plan.asked} approve|reject"))
     if plan.asked:
         out.print(lines(f"  patch {plan.asked}; to see it: weft explain {plan.run}"))
         out.print(lines(f"  to drop it: weft patch {plan.run} --withdraw {plan.asked}"))

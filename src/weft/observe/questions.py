@@ -13,7 +13,7 @@ from weft.core.run.state import Question
 from weft.errors import NotFound, RunUnreadable
 from weft.observe.runs import read_run
 from weft.observe.styles import views_of
-from weft.ports.store import Page, RunQuery, RunRow
+from weft.ports.store import IMPORTED, Page, RunQuery, RunRow
 from weft.runtime.run.append_extras import ASKING
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
@@ -63,8 +63,9 @@ class OpenQuestion(msgspec.Struct, frozen=True):
 
 
 async def runs_that_ask(service: RunService, *, after: str | None = None, limit: int = RUNS_PER_PAGE) -> Page:
-    """Return a page of runs that have open questions, newest first."""
-    return await service.search(RunQuery(where={ASKING: True}, after=after, limit=limit))
+    """Return a page of runs that have open questions, newest first, with bulks that are reviewed."""
+    page = await service.search(RunQuery(where={ASKING: True}, internal=True, after=after, limit=limit))
+    return Page([row for row in page.rows if row.status != IMPORTED], page.cursor)
 
 
 async def open_in(service: RunService, row: RunRow) -> list[OpenQuestion]:

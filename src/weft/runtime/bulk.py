@@ -32,6 +32,8 @@ VERBS: Mapping[str, BulkVerb] = {verb.name: verb for verb in _ALL}
 """What can be done to many runs."""
 WORKFLOW = "weft.bulk"
 VERSION = "1"
+REVIEW = "review"
+"""Where a bulk asks the people who must agree to it."""
 RUNS_MAX = 50_000
 """The most runs that one bulk goes through."""
 BATCH = 48
