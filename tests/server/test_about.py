@@ -62,11 +62,13 @@ def test_a_tag_stands_for_a_version_and_runs_may_be_started_by_it() -> None:
 
         tag = f"{API}/workflows/picture/tags/live"
         assert server.post(f"{tag}/redo", {}).code == "tag.no_move"
-        undone = server.post(f"{tag}/undo", {"reason": "wrong"}).json
+        undone = server.post(f"{tag}/undo", {"reason": "wrong", "by": "ann"}).json
         assert (undone["version"], undone["cursor"], undone["moves"], undone["reason"]) == (None, 0, 1, "wrong")
+        assert undone["by"] == "ann"
         assert server.post(f"{API}/runs", {"workflow": "picture:live", "input": {"file": "a"}}).status == 404
         assert server.get(f"{API}/workflows/picture/tags").json["tags"] == []
-        assert server.post(f"{tag}/redo", {}).json["version"] == old["version"]
+        redone = server.post(f"{tag}/redo", {}).json
+        assert (redone["version"], redone["by"]) == (old["version"], "local")
         assert [one["tag"] for one in server.get(f"{API}/workflows/picture/tags").json["tags"]] == ["live"]
         moves = server.get(tag).json["history"]
         assert [(move["before"], move["after"]) for move in moves] == [(None, old["version"])]

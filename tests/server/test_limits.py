@@ -172,6 +172,24 @@ def test_a_query_that_is_too_long_is_refused(server: Server) -> None:
     assert server.get(f"{API}/runs?prefix={'x' * 9_000}").status == 413
 
 
+def test_an_empty_body_is_an_empty_object_and_lacks_what_is_required(server: Server) -> None:
+    run = server.start("hello", name="ann")
+    for path in ("pause", "resume"):
+        assert server.post(f"{API}/runs/{run}/{path}", content_type="application/json").status in (200, 409)
+    lacking = server.ask("DELETE", f"{API}/runs/{run}", content_type="application/json")
+
+    assert (lacking.status, lacking.code) == (422, "value.wrong_type")
+    assert "`reason`" in lacking.json["detail"]
+
+
+def test_a_parameter_that_a_query_does_not_have_is_refused_with_those_it_has(server: Server) -> None:
+    refused = server.get(f"{API}/audit?limt=1&n=1")
+
+    assert refused.code == "value.wrong_type"
+    assert refused.json["detail"] == "The query is not valid: unknown field 'limt', 'n'."
+    assert refused.json["hint"] == 'Did you mean "limit"? The query can have: run, cursor, limit.'
+
+
 def test_a_path_that_is_nowhere_and_a_method_that_is_not_possible(server: Server) -> None:
     assert server.get("/api/v2/runs").code == "request.unknown_route"
     assert server.get(f"{API}/runs//events").status == 404

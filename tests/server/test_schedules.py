@@ -144,6 +144,16 @@ def test_who_paused_resumed_and_removed_it_is_in_its_log(server: Server) -> None
     assert said == [("pause", "ann"), ("resume", "ann"), ("remove", "ann")]
 
 
+def test_who_made_and_triggered_it_is_the_name_given_or_local(server: Server) -> None:
+    for number, by in enumerate(({"by": "ann"}, {})):
+        made(server, "who", pause_after=number + 1, overlap="allow", **by)
+        server.post(f"{API}/schedules/who/trigger", by)
+
+    events = server.get(f"{API}/runs/schedule%2Fwho/events").json["events"]
+    for kind in ("schedule_declared", "schedule_fired"):
+        assert [one["data"]["by"] for one in events if one["kind"] == kind] == ["ann", "local"]
+
+
 def test_a_client_of_the_server_can_do_all_of_it(server: Server) -> None:
     async def body(client: weft.Client) -> None:
         schedules = client.schedules

@@ -6,7 +6,7 @@ import functools
 import operator
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -15,6 +15,7 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Meta
 
+from weft.core.findings import did_you_mean
 from weft.errors import BadValue
 from weft.runtime.service import RunService
 from weft.runtime.tenancy import TenantService
@@ -71,6 +72,13 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
         """Return the tenant or address whose limits the request counts against."""
         tenant = self.identity.tenant
         return f"@{tenant}" if tenant else self.address
+
+    def by(self, named: str = "") -> str:
+        """Return who makes the request: the name in the API key or, without keys, the name that the request gives.
+
+        If it gives none, that is the name of the open server's caller, ``local``.
+        """
+        return named if named and self.identity.groups is None else self.identity.subject
 
     @property
     def service(self) -> RunService:
@@ -169,6 +177,7 @@ def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | 
             raise BadValue(f"The parameter {name[:60]!r} is given twice.", code="value.wrong_type")
         else:
             values[name] = value
+    _check_known(values, [field.name for field in msgspec.structs.fields(of)])
     try:
         for name in query_type.moments & values.keys():
             values[name] = msgspec.convert(values[name], datetime)
@@ -176,6 +185,15 @@ def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | 
     except msgspec.ValidationError as error:
         raise BadValue(f"The query is not valid: {_text_of(error)}.", code="value.wrong_type") from None
     return of(**{name: getattr(read, name) for name in values})
+
+
+def _check_known(given: Iterable[str], known: Sequence[str]) -> None:
+    """Refuse parameters that a query does not have. Raises BadValue."""
+    unknown = [name[:60] for name in given if name not in known]
+    if unknown:
+        hint = f"{did_you_mean(unknown[0], known)} The query can have: {', '.join(known)}.".lstrip()
+        names = ", ".join(repr(name) for name in unknown)
+        raise BadValue(f"The query is not valid: unknown field {names}.", hint=hint, code="value.wrong_type")
 
 
 class _QueryType(msgspec.Struct, frozen=True):
@@ -219,7 +237,7 @@ def _decoder(of: type[msgspec.Struct]) -> Callable[[bytes], Any]:
 def read_json(raw: bytes, of: type[msgspec.Struct], headers: Mapping[str, str]) -> msgspec.Struct:
     """Read a JSON body into a struct. An empty body counts as an empty object. Raises RequestRefused, BadValue."""
     media = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if not raw and not media:
+    if not raw and media in ("", *JSON_TYPES):
         raw = b"{}"
     elif media not in JSON_TYPES:
         raise RequestRefused(415, "request.wrong_type", "The body must be JSON.", hint="Content-Type: application/json")

@@ -14,7 +14,6 @@ from weft.errors import BadValue, KeyReused, NotAllowed
 from weft.runtime.bulk import RUNS_MAX, BulkService, find_verb
 from weft.runtime.bulk_plan import BulkFilter, BulkOrder, BulkPlan, RefusedRuns
 from weft.server import views
-from weft.server.endpoints.run_control import by
 from weft.server.identity import AccessScope
 from weft.server.problems import RequestRefused
 from weft.server.request import ApiCall, Reply
@@ -88,7 +87,7 @@ async def bulk(call: ApiCall) -> Reply:
     plan = _given(new) if new.uids else await bulks.plan(_order(new))
     if new.dry_run:
         return Reply(_view(plan))
-    run = await bulks.start(plan, reason=new.reason, by=by(call, new.by), review=new.review, key=call.key)
+    run = await bulks.start(plan, reason=new.reason, by=call.by(new.by), review=new.review, key=call.key)
     return _started(call, (run, plan))
 
 

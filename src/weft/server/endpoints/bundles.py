@@ -52,9 +52,8 @@ async def export(call: ApiCall) -> Reply:
 async def move(call: ApiCall) -> Reply:
     """End a run and all runs below it here, and return the bundle with which another store goes on."""
     given = call.body_as(RunMove)
-    by = given.by if call.identity.groups is None else call.identity.subject
     bundles = BundleService(call.service)
-    return Reply(await bundles.move(call.parameters["id"], to=given.to, reason=given.reason, by=by))
+    return Reply(await bundles.move(call.parameters["id"], to=given.to, reason=given.reason, by=call.by(given.by)))
 
 
 async def import_(call: ApiCall) -> Imported:
@@ -63,6 +62,5 @@ async def import_(call: ApiCall) -> Imported:
     # A page of another site can send a body of any type that a form has, but not this one.
     if call.headers.get("content-type", "").partition(";")[0].strip().lower() != ZIP:
         raise RequestRefused(415, "request.wrong_type", "The body must be a bundle.", hint=f"Content-Type: {ZIP}")
-    by = "" if call.identity.groups is None else call.identity.subject
     bundles = BundleService(call.service)
-    return await bundles.import_(bytes(call.body), adopt=call.query_as(AdoptQuery).adopt, by=by)
+    return await bundles.import_(bytes(call.body), adopt=call.query_as(AdoptQuery).adopt, by=call.by())

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.runtime.by_hand import GivenResult, set_result
 from weft.server import views
-from weft.server.endpoints.run_control import accepted, by
+from weft.server.endpoints.run_control import accepted
 from weft.server.request import ApiCall
 
 
@@ -35,7 +35,7 @@ async def set_by_hand(call: ApiCall) -> views.Accepted:
         performed=body.performed,
         force=body.force,
         reason=body.reason,
-        by=by(call, body.by),
+        by=call.by(body.by),
     )
     await set_result(call.service, call.parameters["id"], body.place, given, key=call.key)
     return await accepted(call)

@@ -60,7 +60,7 @@ class AuditList(msgspec.Struct, frozen=True):
 async def delete(call: ApiCall) -> DeletedTree:
     """Delete a run and all runs below it."""
     given = call.body_as(Reasoned)
-    return await DeletionService(call.service).delete(_run(call), given.reason, by=_by(call, given.by), key=call.key)
+    return await DeletionService(call.service).delete(_run(call), given.reason, by=call.by(given.by), key=call.key)
 
 
 async def keep(call: ApiCall) -> LegalHold:
@@ -68,7 +68,7 @@ async def keep(call: ApiCall) -> LegalHold:
     given = call.body_as(NewHold)
     deletion = DeletionService(call.service)
     change = deletion.end_keep if given.end else deletion.keep
-    return await change(_run(call), given.reason, by=_by(call, given.by))
+    return await change(_run(call), given.reason, by=call.by(given.by))
 
 
 async def show_hold(call: ApiCall) -> LegalHold:
@@ -98,8 +98,3 @@ async def audit(call: ApiCall) -> AuditList:
 
 def _run(call: ApiCall) -> RunId:
     return RunId(call.parameters["id"])
-
-
-def _by(call: ApiCall, given: str) -> str:
-    """Return who acts: the identity of the key, or, without keys, the name that was given."""
-    return given if call.identity.groups is None else call.identity.subject

@@ -12,7 +12,6 @@ from weft.observe.diff import Diff, DiffService
 from weft.runtime.fork_order import ForkOrder
 from weft.runtime.forks import Forked, ForkService
 from weft.server import views
-from weft.server.endpoints.run_control import by
 from weft.server.request import ApiCall, Reply
 
 Values = Annotated[dict[str, Any], Meta(max_length=100)]
@@ -55,7 +54,7 @@ class NewFork(views.Form, frozen=True, kw_only=True):
 async def fork(call: ApiCall) -> Reply:
     """Fork a run. A repeated request with the same key makes no second fork."""
     new = call.body_as(NewFork)
-    who = by(call, new.by)
+    who = call.by(new.by)
     forked: Forked = await ForkService(call.service).fork(call.parameters["id"], new.order(), by=who, key=call.key)
     return Reply(forked, 201)
 

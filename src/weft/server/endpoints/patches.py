@@ -15,7 +15,6 @@ from weft.errors import NotFound
 from weft.runtime.asked_patches import PatchRequest, PatchRequests
 from weft.runtime.patches import PatchOptions, PatchService, RunVersion
 from weft.server import views
-from weft.server.endpoints.run_control import by
 from weft.server.request import ApiCall, Reply
 from weft.server.router import API
 
@@ -109,7 +108,7 @@ async def withdraw(call: ApiCall) -> PatchRequest:
     """Drop a patch that waits or is reviewed."""
     asked = call.body_as(WithdrawnPatch)
     return await PatchRequests(call.service).withdraw(
-        call.parameters["id"], _number(call), by=by(call, asked.by), reason=asked.reason, key=call.key
+        call.parameters["id"], _number(call), by=call.by(asked.by), reason=asked.reason, key=call.key
     )
 
 
@@ -127,7 +126,7 @@ async def versions(call: ApiCall) -> RunVersions:
 
 def _options(call: ApiCall, asked: NewPatch | UndoPatch) -> PatchOptions:
     return PatchOptions(
-        by=by(call, asked.by),
+        by=call.by(asked.by),
         reason=asked.reason,
         expect=asked.expect,
         dry_run=asked.dry_run,

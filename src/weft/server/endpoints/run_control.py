@@ -66,7 +66,7 @@ async def cancel(call: ApiCall) -> views.Accepted:
     """Cancel a run; ``force`` ends it without running its code. What it did is undone."""
     body = call.body_as(views.Cancel)
     values.encode(body.reason, what="the reason has")
-    accepted = await _tell(call, c.CancelRun(body.reason, body.force, by(call, body.by)))
+    accepted = await _tell(call, c.CancelRun(body.reason, body.force, call.by(body.by)))
     row = await call.service.row(RunId(accepted.id))
     if row.fault is not None:
         return msgspec.structs.replace(accepted, hint=NOT_UNDONE)
@@ -83,27 +83,22 @@ async def pause(call: ApiCall) -> views.Accepted:
     """Pause a run: it starts no new work until it is resumed."""
     said = call.body_as(views.Remark)
     values.encode(said.reason, what="the reason has")
-    return await _tell(call, c.PauseRun(said.reason, by(call, said.by)))
+    return await _tell(call, c.PauseRun(said.reason, call.by(said.by)))
 
 
 async def resume(call: ApiCall) -> views.Accepted:
     """Resume a paused or held run."""
     said = call.body_as(views.Remark)
     values.encode(said.reason, what="the reason has")
-    return await _tell(call, c.ResumeRun(said.reason, by(call, said.by)))
+    return await _tell(call, c.ResumeRun(said.reason, call.by(said.by)))
 
 
 async def retry(call: ApiCall) -> views.Accepted:
     """Retry a failed run."""
     said = call.body_as(views.RetryFrom)
     values.encode([said.place, *said.approved, said.reason], what="the retry has")
-    command = c.RetryRun(said.place, said.approved, force=said.force, reason=said.reason, by=by(call, said.by))
+    command = c.RetryRun(said.place, said.approved, force=said.force, reason=said.reason, by=call.by(said.by))
     return await _tell(call, command)
-
-
-def by(call: ApiCall, named: str = "") -> str:
-    """Return who makes a request: the name in the API key, or else the name that the request gives."""
-    return named if call.identity.groups is None else call.identity.subject
 
 
 async def _tell(call: ApiCall, command: c.Mailed) -> views.Accepted:

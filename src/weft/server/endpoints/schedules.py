@@ -32,6 +32,8 @@ class NewSchedule(views.Form, frozen=True, kw_only=True):
     jitter: Span | None = None
     until: Annotated[str, Meta(max_length=100)] | None = None
     pause_after: int | None = None
+    by: views.Text = ""
+    """Who makes it. Ignored if the request has an API key, which says it."""
 
 
 class ScheduleList(msgspec.Struct, frozen=True):
@@ -57,25 +59,25 @@ class Triggered(msgspec.Struct, frozen=True):
     run: str
 
 
+class Trigger(views.Form, frozen=True, kw_only=True):
+    """Who starts a run now."""
+
+    by: views.Text = ""
+
+
 class NewBackfill(views.Form, frozen=True, kw_only=True):
     """The period whose nominal times get the runs that they lack. Without a zone: in that of the schedule."""
 
     first: datetime = msgspec.field(name="from")
     last: datetime = msgspec.field(name="to")
     overlap: Literal["queue", "allow"] = "queue"
+    by: views.Text = ""
 
 
 class Backfilled(msgspec.Struct, frozen=True):
     """How many nominal times there are in the period."""
 
     times: int
-
-
-class Reason(views.Form, frozen=True, kw_only=True):
-    """Why, and who says so. With an API key, the key says who."""
-
-    reason: views.Text = ""
-    by: views.Text = ""
 
 
 async def list_schedules(call: ApiCall) -> ScheduleList:
@@ -93,8 +95,8 @@ async def show(call: ApiCall) -> Schedule:
 async def put(call: ApiCall) -> AddedSchedule:
     """Make a schedule, or change it."""
     new = call.body_as(NewSchedule)
-    fields = {name: getattr(new, name) for name in new.__struct_fields__}
-    return await ScheduleService(call.service).add(ScheduleForm(**fields), by=_by(call))
+    fields = {name: getattr(new, name) for name in new.__struct_fields__ if name != "by"}
+    return await ScheduleService(call.service).add(ScheduleForm(**fields), by=call.by(new.by))
 
 
 async def next_times(call: ApiCall) -> NextTimes:
@@ -105,7 +107,8 @@ async def next_times(call: ApiCall) -> NextTimes:
 
 async def trigger(call: ApiCall) -> Triggered:
     """Start a run now."""
-    return Triggered(await ScheduleService(call.service).trigger(call.parameters["name"], by=_by(call), key=call.key))
+    who = call.by(call.body_as(Trigger).by)
+    return Triggered(await ScheduleService(call.service).trigger(call.parameters["name"], by=who, key=call.key))
 
 
 async def backfill(call: ApiCall) -> Backfilled:
@@ -113,7 +116,7 @@ async def backfill(call: ApiCall) -> Backfilled:
     new = call.body_as(NewBackfill)
     period = Period(first=new.first, last=new.last, overlap=new.overlap)
     schedules = ScheduleService(call.service)
-    return Backfilled(await schedules.backfill(call.parameters["name"], period, by=_by(call), key=call.key))
+    return Backfilled(await schedules.backfill(call.parameters["name"], period, by=call.by(new.by), key=call.key))
 
 
 async def pause(call: ApiCall) -> Schedule:
@@ -135,10 +138,6 @@ async def remove(call: ApiCall) -> Schedule:
 
 
 def _said(call: ApiCall) -> dict[str, str]:
-    """Return why something is done, and who does it: the identity of the key, or, without keys, the name given."""
-    given = call.body_as(Reason)
-    return {"reason": given.reason, "by": given.by if call.identity.groups is None else call.identity.subject}
-
-
-def _by(call: ApiCall) -> str:
-    return "" if call.identity.groups is None else call.identity.subject
+    """Return why something is done, and who does it."""
+    given = call.body_as(views.Remark)
+    return {"reason": given.reason, "by": call.by(given.by)}

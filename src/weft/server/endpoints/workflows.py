@@ -51,6 +51,8 @@ class TagList(msgspec.Struct, frozen=True):
 class NewMove(views.Form, frozen=True, kw_only=True):
     version: views.Name
     reason: views.Text = ""
+    by: views.Text = ""
+    """Who moves it. Ignored if the request has an API key, which says it."""
 
 
 class NewVersion(views.Form, frozen=True, kw_only=True):
@@ -60,15 +62,12 @@ class NewVersion(views.Form, frozen=True, kw_only=True):
     patch: dict[str, Any] = msgspec.field(default_factory=dict)
     text: Annotated[str, Meta(max_length=1_048_576)] = ""
     reason: views.Text = ""
+    by: views.Text = ""
 
 
 class MovesQuery(views.Form, frozen=True, kw_only=True):
     upto: Annotated[int, Meta(ge=1, le=2**53)] | None = None
     limit: views.Limit = 100
-
-
-class WhyMoved(views.Form, frozen=True, kw_only=True):
-    reason: views.Text = ""
 
 
 # --- versions ----------------------------------------------------------------------------------------------------
@@ -142,25 +141,25 @@ async def show_tag(call: ApiCall) -> TagMoves:
 async def put_tag(call: ApiCall) -> TagView:
     """Let a tag name a version."""
     new = call.body_as(NewMove)
-    return await VersionService(call.service).tag(*_named(call), new.version, by=_by(call), reason=new.reason)
+    return await VersionService(call.service).tag(*_named(call), new.version, by=call.by(new.by), reason=new.reason)
 
 
 async def undo_tag(call: ApiCall) -> TagView:
     """Take a tag back to where it was before its last move."""
-    reason = call.body_as(WhyMoved).reason
-    return await VersionService(call.service).undo_tag(*_named(call), by=_by(call), reason=reason)
+    said = call.body_as(views.Remark)
+    return await VersionService(call.service).undo_tag(*_named(call), by=call.by(said.by), reason=said.reason)
 
 
 async def redo_tag(call: ApiCall) -> TagView:
     """Repeat the move of a tag that was undone last."""
-    reason = call.body_as(WhyMoved).reason
-    return await VersionService(call.service).redo_tag(*_named(call), by=_by(call), reason=reason)
+    said = call.body_as(views.Remark)
+    return await VersionService(call.service).redo_tag(*_named(call), by=call.by(said.by), reason=said.reason)
 
 
 async def patch(call: ApiCall) -> PublishedVersion:
     """Make a version by a patch, and let a tag name it."""
     new = call.body_as(NewVersion)
-    found = WorkflowPatch(patch=new.patch, text=new.text, by=_by(call), reason=new.reason)
+    found = WorkflowPatch(patch=new.patch, text=new.text, by=call.by(new.by), reason=new.reason)
     found = msgspec.structs.replace(found, sets_changes=call.identity.may(AccessScope.ADMIN))
     try:
         return await VersionService(call.service).publish(call.parameters["name"], new.tag, found)
@@ -170,7 +169,3 @@ async def patch(call: ApiCall) -> PublishedVersion:
 
 def _named(call: ApiCall) -> tuple[str, str]:
     return call.parameters["name"], call.parameters["tag"]
-
-
-def _by(call: ApiCall) -> str:
-    return "" if call.identity.groups is None else call.identity.subject
