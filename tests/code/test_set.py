@@ -12,6 +12,8 @@ from tests.code.desk import Desk
 from tests.code.test_repeats import Shop, failed, retry
 from weft.core import events as e
 from weft.errors import BadValue, NotFound, Refused
+from weft.runtime.by_hand import GivenResult, set_result
+from weft.runtime.service import RunService
 
 
 class Slow:
@@ -203,3 +205,57 @@ def test_a_result_set_twice_is_the_last_one() -> None:
 
     assert desk.play(scene) == "charged 1"
     assert shop.performed("charge") == [1]
+
+
+def test_the_host_of_a_run_refuses_a_result_of_another_type_that_comes_as_mail() -> None:
+    slow = Slow()
+
+    async def scene() -> int:
+        run = await slow.app.start(slow.flow(), id="run")
+        await asyncio.sleep(1)
+        elsewhere = RunService(slow.desk.store.share(), slow.desk.clock, slow.desk.ids)  # has neither host nor code
+        with pytest.raises(BadValue, match="refused the result for 'slow': the step does not return this type"):
+            await set_result(elsewhere, "run", "slow", GivenResult(output={"a": 1}))
+        elsewhere.declared = slow.app.catalogue()
+        with pytest.raises(BadValue, match="The result of slow is an object; it must be an integer"):
+            await set_result(elsewhere, "run", "slow", GivenResult(output={"a": 1}))
+        await set_result(elsewhere, "run", "slow", GivenResult(output=7))
+        return await run.result()
+
+    assert slow.desk.play(scene) == 7
+
+
+def test_an_error_is_set_by_another_process() -> None:
+    slow = Slow()
+
+    async def scene() -> None:
+        run = await slow.app.start(slow.flow(), id="run")
+        await asyncio.sleep(1)
+        elsewhere = RunService(slow.desk.store.share(), slow.desk.clock, slow.desk.ids)
+        await set_result(elsewhere, "run", "slow", GivenResult(error="lost"))
+        with pytest.raises(weft.RunFailed, match="lost"):
+            await run.result()
+
+    slow.desk.play(scene)
+
+
+def test_a_run_with_a_recorded_value_of_another_type_says_how_to_replace_it() -> None:
+    shop, desk = failed("mail")
+
+    async def scene() -> str:
+        elsewhere = RunService(desk.store.share(), desk.clock, desk.ids)  # nobody has the code of a run that is over
+        await set_result(elsewhere, "run", "price", GivenResult(output={"a": 1}))
+        run = shop.app.get("run")
+        await run.retry(approved=["charge"])
+        await asyncio.sleep(1)
+        (held,) = [event for event in desk.log() if isinstance(event, e.RunHeld)]
+        assert held.message.startswith(
+            "run stopped for you: the value recorded at `price` does not have the type that the code expects "
+            "(it must be an integer, got an object). Nothing was undone."
+        )
+        assert "If the value is wrong: weft set run price --output JSON" in held.message
+        await run.set("price", output=5)
+        await run.resume()
+        return await run.result()
+
+    assert desk.play(scene) == "charged 5"

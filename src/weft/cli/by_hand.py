@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from weft.cli.app_file import load_app
 from weft.cli.login import login
 from weft.cli.output import print_json
 from weft.cli.run_control import report
@@ -36,6 +37,8 @@ async def set_by_hand(run: str, typed: TypedResult, *, url: str | None, app: str
         by=login(),
     )
     async with open_run(run, url, app) as (service, row):
+        if app is not None:
+            service.declared = load_app(app, "weft set").app.catalogue()
         await set_result(service, row.id, typed.place, given)
         if json:
             now = await service.row(row.id)

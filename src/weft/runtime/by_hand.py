@@ -1,7 +1,10 @@
-"""Set the results of runs by hand. A result is checked against the type of its step, if this process has the step."""
+"""Set the results of runs by hand. A result is checked against the type of its step: by this process if it has the
+code, and by the host of the run.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -9,13 +12,19 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import values
-from weft.core.decider import Machine
 from weft.core.events import ABSENT
 from weft.core.ids import RunId
-from weft.core.run.by_hand import find_open
-from weft.errors import UsageError
+from weft.core.run.by_hand import find_open, step_at
+from weft.core.run.env import Env
+from weft.errors import BadValue, UsageError, WeftError
+from weft.ports.hosts import Hosts
+from weft.ports.store import RunRow
+from weft.runtime.schemas import check_schema
 from weft.runtime.service import RunService
-from weft.steps.python import PythonStep
+from weft.runtime.worker.given_results import check_result
+
+PATIENCE_SECONDS = 10.0
+POLL_SECONDS = 0.02
 
 
 class GivenResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,20 +65,48 @@ async def set_result(
         reason=given.reason,
         by=given.by,
     )
-    await service.tell(RunId(run_id), command, key=key)
+    await _tell(service, RunId(run_id), command, key or f"set-{service.ids.new()}")
 
 
 async def _check_type(service: RunService, run_id: str, place: str, raw: bytes) -> None:
+    """Check a result with the code of this process, if it has any. The host of the run checks it too."""
     row = await service.row(RunId(run_id))
-    if service.local is None or not row.seq or row.fault is not None:
+    if service.known_code is None or not row.seq or row.fault is not None:
         return
-    body = service.local.catalogue.step(_step_at(await service.reader.machine(row), place))
-    if isinstance(body, PythonStep):
-        body.check_result(raw)
-
-
-def _step_at(machine: Machine, place: str) -> str:
-    """Return the step of the open task at a place, or else the name at the end of the place."""
+    machine = await service.reader.machine(row)
     number = None if machine.state.over else find_open(machine, place)
-    task = machine.state.tasks.get(number) or machine.state.parked.get(number) if number is not None else None
-    return task.step if task is not None else place.rpartition("/")[2].partition("#")[0]
+    check_result(service.known_code, step_at(machine.state, place, number), raw)
+
+
+async def _tell(service: RunService, run_id: RunId, command: c.SetResult, key: str) -> None:
+    """Give the result to the run, and wait until its host has decided, if there is a host. Raises its refusal."""
+    await service.tell(run_id, command, key=key)
+    deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
+    while True:
+        row = await service.row(run_id)
+        known = await service.store.directory.key(row.uid, key)
+        if known is None:
+            raise await _refusal(service, row, command)
+        if known.seq or asyncio.get_running_loop().time() > deadline or not await _has_host(service):
+            return
+        await asyncio.sleep(POLL_SECONDS)
+
+
+async def _has_host(service: RunService) -> bool:
+    """Return whether a process hosts the store. A tenant cannot see that."""
+    hosts: Hosts | None = getattr(service.store, "hosts", None)
+    return hosts is None or any(not host.gone for host in await hosts.list_all())
+
+
+async def _refusal(service: RunService, row: RunRow, command: c.SetResult) -> WeftError:
+    """Return why the host of a run has refused a result: what the run says now, or else the type."""
+    machine = await service.reader.machine(row)
+    try:
+        machine.decide(command, Env(now=service.clock.now_ms(), check=check_schema))
+    except WeftError as error:
+        return error
+    return BadValue(
+        f"The host of {row.id} has refused the result for {command.place!r}: the step does not return this type.",
+        hint=f"Nothing was changed. To see the type: weft set {row.id} {command.place} --app FILE --output JSON",
+        code="value.wrong_type",
+    )

@@ -64,6 +64,7 @@ from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
 from weft.runtime.values import OpenedValues, ValueStore, blob_cache
 from weft.runtime.worker.flight import Flight, Report
+from weft.runtime.worker.given_results import check_result
 from weft.runtime.worker.step_worker import StepWorker
 from weft.steps.task import Executor, StepBody
 
@@ -429,6 +430,7 @@ class Host:
             background=self.background,
             fetching=self.fetcher,
             check_child=self.trees.check,
+            check_result=partial(check_result, self.catalogue),
             patches_max=self.settings.patch_limits.patches,
             on_child=self.trees.opened,
             on_ready=self.queue.add,

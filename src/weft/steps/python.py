@@ -58,7 +58,7 @@ class PythonStep:
 
     def check_result(self, raw: bytes) -> None:
         """Raise BadValue if this is not a result that the function could return, as JSON."""
-        self._result.decode(raw, what=f"The result of {self.name}")
+        self._result.decode(raw, what=f"The result of {self.name} is")
 
     async def perform(self, given: bytes, executor: Executor) -> bytes:
         if self.run_in == "process":

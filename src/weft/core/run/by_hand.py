@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from weft.core import values
 from weft.core.commands import SetResult
 from weft.core.effects import AnyEffect, DisarmTimer, StopTask
 from weft.core.events import (
@@ -30,7 +31,6 @@ from weft.core.run.env import Env
 from weft.core.run.state import OpenTask, Question, State
 from weft.core.run.statuses import permits
 from weft.core.run.style import AnyRun
-from weft.core.values import unseal
 from weft.errors import BadValue, Failure, NotFound, Refused
 
 SET = "step.set"
@@ -48,6 +48,9 @@ def decide_set(run: AnyRun, command: SetResult, env: Env) -> Sequence[AnyEvent]:
     state = run.state
     permits(state, command)
     number = None if state.over else find_open(run, command.place)
+    raw = _json_of(command.output, env)
+    if raw:
+        env.check_result(step_at(state, command.place, number), raw)
     if number is None:
         return run.style.set_ended(command)
     error = run.style.result_error(number, command.output, env) if bytes(command.output) else None
@@ -55,6 +58,20 @@ def decide_set(run: AnyRun, command: SetResult, env: Env) -> Sequence[AnyEvent]:
         message = f"The result for {command.place!r} does not fit: {error}."
         raise BadValue(message, hint="Nothing was changed.", code="value.wrong_type")
     return _end_open(run, number, command, env)
+
+
+def _json_of(output: Raw, env: Env) -> bytes | None:
+    """Return the JSON of an output; None if it is in a blob that is not in memory."""
+    raw = values.inline_json(bytes(output))
+    return raw if raw is not None else env.blob(values.parse_ref(bytes(output)).digest)
+
+
+def step_at(state: State, place: str, number: int | None) -> str:
+    """Return the step at a place: of the open entry with this number, or of one that has ended. Empty if it is none."""
+    if number is None:
+        return place.rpartition("/")[2].partition("#")[0]
+    task = state.tasks.get(number) or state.parked.get(number)
+    return task.step if task is not None else ""
 
 
 def nothing_open(state: State, place: str) -> NotFound:
@@ -164,7 +181,7 @@ def _answer(question: Question, entry: EntryId, command: SetResult, env: Env) ->
 
 def decision_of(command: SetResult) -> dict[str, Any]:
     """Return the decision that a person gives as the result of a question. Raises BadValue."""
-    given = msgspec.json.decode(unseal(bytes(command.output)))
+    given = msgspec.json.decode(values.unseal(bytes(command.output)))
     if not isinstance(given, dict) or not isinstance(given.get("approved"), bool):
         raise BadValue(
             f"{command.place!r} is a question; its result is a decision.",

@@ -84,6 +84,10 @@ def allow_any_child(_: State) -> None:
     """Allow the run to start any child."""
 
 
+def accept_any_result(_step: str, _raw: bytes) -> None:
+    """Accept any result, because the step is not known."""
+
+
 def keep_inline(raw: bytes) -> Raw:
     """Seal a value for the log, however large it is."""
     return Raw(values.seal(raw))
@@ -103,6 +107,8 @@ class Env(msgspec.Struct, frozen=True):
     """Converts JSON to the form in the log: sealed, or a reference to a blob that is stored before the append."""
     check_child: Callable[[State], None] = allow_any_child
     """Checks whether this run may start another child. Raises LimitExceeded, RunCancelled."""
+    check_result: Callable[[str, bytes], None] = accept_any_result
+    """Checks a result that a person gives, as JSON, against the type of its step. Raises BadValue."""
     log: Callable[[], Sequence[PastEvent] | None] = no_log
     """Returns all events of the run up to now. None: they must be read first. Only rare decisions need them."""
     patches_max: int = 100

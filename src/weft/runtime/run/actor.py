@@ -360,6 +360,7 @@ class Actor:
                 log=lambda: self.reading.all() if self.reading is not None else None,
                 recall=self.ports.opened.recall,
                 check_child=self.ports.check_child,
+                check_result=self.ports.check_result,
                 patches_max=self.ports.patches_max,
             )
         return facts

@@ -7,6 +7,7 @@ from weft.core.code.machine import CodeMachine
 from weft.core.code.state import CodeState, Entry
 from weft.errors import BadValue, Diverged
 from weft.runtime.call_format import added_arguments, format_call
+from weft.steps.misfits import Misfit
 
 
 def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "") -> Diverged:
@@ -23,6 +24,19 @@ def diverged(run_id: str, location: str, recorded: str, asked: str, new: str = "
         location=location,
         recorded=recorded,
         asked=asked,
+    )
+
+
+def misfitting(run_id: str, location: str, misfit: Misfit) -> Diverged:
+    """Make the error about a recorded value that does not have its type: the code was changed, or a person set it."""
+    return Diverged(
+        f"{run_id} stopped for you: the value recorded at `{location}` does not have the type that the code expects "
+        f"({misfit.clause()}). Nothing was undone.",
+        hint=f"If the value is wrong: weft set {run_id} {location} --output JSON, or weft retry {run_id} --from "
+        f"{location}. If the code is wrong, correct it. Then: weft resume {run_id}",
+        location=location,
+        recorded=f"a value of another type ({misfit.clause()})",
+        asked="the type that the code expects",
     )
 
 

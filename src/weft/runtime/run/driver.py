@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, NoReturn, Protocol, TypeVar
 
 from msgspec import Raw
 
@@ -22,7 +22,7 @@ from weft.core.code.state import Entry
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import lifecycle
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
-from weft.runtime.run.divergence import diverged, is_droppable, map_item, other_parameters
+from weft.runtime.run.divergence import diverged, is_droppable, map_item, misfitting, other_parameters
 from weft.runtime.run.driver_actor import DriverActor
 from weft.runtime.run.inline import InlineBody
 from weft.runtime.run.private_loop import PrivateLoop, error_of, foreign_await, is_foreign, make_loop
@@ -425,7 +425,9 @@ class CodeDriver:
 
     def diverge(self, entry: Entry, recorded: str, asked: str) -> None:
         """Hold the run for a person, because the code asks for something other than the log has."""
-        error = diverged(self.machine.state.run_id, entry.key, recorded, asked)
+        self._stop_at(entry, diverged(self.machine.state.run_id, entry.key, recorded, asked))
+
+    def _stop_at(self, entry: Entry, error: WeftError) -> NoReturn:
         self._drop_in_fork(entry, error)
         self._stop = error
         raise Evicted
@@ -518,7 +520,7 @@ class CodeDriver:
         return found
 
     def read(self, codec: Codec[T], raw: bytes, entry: Entry) -> T:
-        """Decode a recorded value. It had the right type when it was recorded, so another type is a divergence."""
+        """Decode a recorded value. If it does not have the type of the codec, hold the run."""
         try:
             return codec.read(raw)
         except Misfit as misfit:
@@ -526,8 +528,8 @@ class CodeDriver:
             raise
 
     def refuse_type(self, entry: Entry, misfit: Misfit) -> None:
-        """Hold the run for a person, because a recorded value has another type than the code has now."""
-        self.diverge(entry, f"a value of another type ({misfit.clause()})", "the type it has now")
+        """Hold the run for a person, because a recorded value does not have the type that the code gives it."""
+        self._stop_at(entry, misfitting(self.machine.state.run_id, entry.key, misfit))
 
     def peek(self, raw: Raw) -> bytes | None:
         """Return the JSON of a recorded value if it is in memory; otherwise it will be fetched."""

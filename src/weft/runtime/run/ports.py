@@ -69,6 +69,8 @@ class RunPorts:
 
     check_child: Callable[[State], None]
     """Check whether this run may start another child. Raises LimitExceeded, RunCancelled."""
+    check_result: Callable[[str, bytes], None]
+    """Check a result that a person gives, as JSON, against the type of its step. Raises BadValue."""
     patches_max: int
     """How many patches a run can have."""
     on_child: Callable[[str, str], None]
