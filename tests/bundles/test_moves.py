@@ -152,6 +152,28 @@ def test_a_bundle_is_made_again_and_adopted_once() -> None:
     go(scenario())
 
 
+def test_a_copy_imported_after_the_run_was_deleted_is_not_adopted_in_either_store() -> None:
+    done: list[str] = []
+
+    async def scenario() -> None:
+        async with depot(done=done) as home, depot(done=done) as there:
+            await waiting(home)
+            data = await bundles(home).move("p-1")
+            await bundles(there).import_(data, adopt=True)
+            await there.get("p-1").send("go", "x")
+            await there.get("p-1").result(timeout=20)
+            for app in (there, home):
+                await DeletionService(app.service).delete(RunId("p-1"), "old", by="ann")
+                await bundles(app).import_(data)
+                with pytest.raises(Refused, match="deleted since") as caught:
+                    await bundles(app).import_(data, adopt=True)
+                assert caught.value.code == "run.moved"
+                assert await app.get("p-1").status() == "imported"
+
+    go(scenario())
+    assert sorted(done) == ["lamp", "lamp again"]
+
+
 def test_it_comes_back_with_what_happened_elsewhere() -> None:
     async def scenario() -> None:
         async with depot() as home, depot() as there:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.contract.kit import (
@@ -25,6 +26,7 @@ from tests.contract.kit import (
     start,
 )
 from weft.core.ids import Millis, Seq
+from weft.ports.retention import AuditEntry
 from weft.ports.store import Append, KeyRow, Outcome, Sent, Store
 
 NOW = 9_000
@@ -116,6 +118,23 @@ def test_runs_that_are_over_are_opened_again_for_any_host(store: Store, before: 
     (claimable,) = go(store.directory.claimable([FLOW], dead=[], now=Millis(NOW), limit=9))
     assert claimable.uid == RUN
     assert [one.owner for one in claim(store, epoch=1)] == [HERE]
+
+
+def test_an_entry_of_the_audit_table_is_written_with_them_once(store: Store, peer: Store) -> None:
+    start(store, count=2)
+    start(store, OTHER, count=2)
+    values: dict[str, Any] = {"at": Millis(NOW), "run": "a", "uid": RUN, "workflow": "w", "by": "", "reason": ""}
+    once = AuditEntry(verb="move", details={"digest": "d1"}, **values)
+    again = AuditEntry(verb="adopt", details={"digest": "d1"}, **values)
+
+    assert go(store.log.write_together([moved(seq=1)], once)) == [Outcome.STALE_SEQ]
+    assert not go(store.holds.audit())
+    assert go(store.log.write_together([moved()], once)) == [Outcome.ACCEPTED]
+    assert go(peer.log.write_together([moved(OTHER)], again)) == [Outcome.KEY_TAKEN]
+    assert row(store, OTHER).status == "running"
+    other = msgspec.structs.replace(again, details={"digest": "d2"})
+    assert go(peer.log.write_together([moved(OTHER)], other)) == [Outcome.ACCEPTED]
+    assert [one.verb for one in go(store.holds.audit())] == ["adopt", "move"]
 
 
 def test_the_keys_of_a_run_are_listed(store: Store) -> None:

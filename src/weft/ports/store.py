@@ -22,7 +22,7 @@ from weft.ports.blobs import Blobs
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
-from weft.ports.retention import Holds, Retention
+from weft.ports.retention import AuditEntry, Holds, Retention
 from weft.ports.streams import Streams
 from weft.ports.tags import Tags
 
@@ -282,12 +282,15 @@ class NewRuns(Protocol):
 class Transfers(Protocol):
     """Hands whole trees of runs to another store, and takes them up from one."""
 
-    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+    async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
         """Write all appends in one transaction, or none of them: unless all are ``ACCEPTED``, nothing was written.
 
         Each is for another run that exists, whoever owns it. The run must be at the epoch and event number of the
         append, and have no mail left. With ``reopen`` it gets the ``status``, whatever it had. The limits of an append
         do not apply. Any exception means *unknown*.
+
+        ``entry`` is written with them, once: if the audit table has one about this run with the same ``digest`` in its
+        details, whatever its verb, all appends are ``KEY_TAKEN``.
         """
         ...
 

@@ -33,6 +33,7 @@ from weft.errors import (
 )
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock, Ids
+from weft.ports.retention import AuditEntry
 from weft.ports.store import (
     IMPORTED,
     MOVED,
@@ -481,10 +482,10 @@ class RunService:
         self.wake()
         return outcome
 
-    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
-        """Write appends to several runs, all or none, whoever owns them. The outcome is unknown after Unavailable."""
+    async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
+        """Write appends to several runs, all or none, and the entry once. The outcome is unknown after Unavailable."""
         boundary("write_together.before")
-        outcomes = await self.store.log.write_together(batch)
+        outcomes = await self.store.log.write_together(batch, entry)
         boundary("write_together.after")
         if self.local is not None:
             self.local.forget([append.uid for append in batch])

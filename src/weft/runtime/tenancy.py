@@ -18,7 +18,7 @@ from weft.core.ids import TENANT_MARK, RunId, RunUid, Seq
 from weft.errors import NotAllowed, NotFound, UsageError
 from weft.ports.blobs import Blobs
 from weft.ports.definitions import Definitions
-from weft.ports.retention import Holds, Retention
+from weft.ports.retention import AuditEntry, Holds, Retention
 from weft.ports.store import (
     Append,
     Directory,
@@ -95,8 +95,9 @@ class TenantService(RunService):
     async def write_run(self, run: Append) -> Outcome:
         return await self._service.write_run(run)
 
-    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
-        return await self._service.write_together(batch)
+    async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
+        full = None if entry is None else msgspec.structs.replace(entry, run=self.with_prefix(entry.run))
+        return await self._service.write_together(batch, full)
 
     async def ending(self, run_id: RunId, *, timeout: float | None = None) -> Ending:
         await self.row(run_id)

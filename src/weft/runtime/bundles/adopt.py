@@ -1,8 +1,8 @@
 """Adopt a tree of runs that another store has given up.
 
 First the runs are imported like any others, so that nothing goes on with them. Then one transaction opens all of them:
-each gets an event with the digest of the bundle, so that a bundle is adopted once. A process that dies in between
-leaves imported runs, and the next attempt goes on from there.
+each gets an event with the digest of the bundle, and the audit table an entry that outlives them, so that a bundle is
+adopted once. A process that dies in between leaves imported runs, and the next attempt goes on from there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import Millis, RunId, RunUid, Seq
 from weft.core.run.env import Env
-from weft.errors import IdTaken, Refused
+from weft.errors import IdTaken, NotFound, Refused
 from weft.ports.boundary import boundary
 from weft.ports.retention import AuditEntry
 from weft.ports.store import IMPORTED, MOVED, OVER_STATUSES, Append, Outcome, Resolved, RunRow, StoredEvent
@@ -47,12 +47,11 @@ class Adopter:
         await self._check_rows(bundle)
         fresh = {run.about.uid for run in bundle.runs if await self._row(run) is None}
         await Importer(self._service).write_new(bundle, fresh)
-        await self._record(bundle, by)
         while True:
             await self._check_rows(bundle)
             batch = [append for run in bundle.runs if (append := await self._opened(run, bundle, by)) is not None]
             boundary("adopt.before")
-            outcomes = await self._service.write_together(batch)
+            outcomes = await self._service.write_together(batch, self._entry(bundle, by))
             boundary("adopt.after")
             if all(outcome is Outcome.ACCEPTED for outcome in outcomes):
                 return await Importer(self._service).describe(bundle, created=frozenset(fresh))
@@ -85,7 +84,8 @@ class Adopter:
     async def _check_rows(self, bundle: CheckedBundle) -> None:
         """Raise Refused or IdTaken if runs of the bundle cannot go on here."""
         root = bundle.run(bundle.manifest.root).about
-        if await self._row(bundle.run(root.uid)) is None:
+        above = await self._row(bundle.run(root.uid))
+        if above is None or above.status == IMPORTED:  # also a copy that was imported after the run was deleted
             await self._check_audit(root.id, bundle.manifest.moved)
         for run in bundle.runs:
             row = await self._row(run)
@@ -130,7 +130,9 @@ class Adopter:
     async def _opened(self, run: CheckedRun, bundle: CheckedBundle, by: str) -> Append | None:
         """Return the append with which a run goes on, or is over, as it was; None if it is so already."""
         row = await self._row(run)
-        if row is None or (row.status not in (IMPORTED, MOVED) and row.seq == len(run.events)):
+        if row is None:
+            raise NotFound(f"{run.about.id} was deleted meanwhile.", run_id=run.about.id)
+        if row.status not in (IMPORTED, MOVED) and row.seq == len(run.events):
             return None
         about, service = run.about, self._service
         rest = list(run.events[row.seq :])
@@ -162,24 +164,19 @@ class Adopter:
             mail_taken=row.mail,
         )
 
-    async def _record(self, bundle: CheckedBundle, by: str) -> None:
-        """Write the adoption into the audit table before it happens: it outlives the run."""
-        about, digest = bundle.run(bundle.manifest.root).about, bundle.manifest.moved
-        holds = self._service.store.holds
-        if await find_entry(holds, about.id, "adopt", digest) is None:
-            boundary("adopt.record")
-            await holds.record(
-                AuditEntry(
-                    at=self._service.clock.now_ms(),
-                    verb="adopt",
-                    run=RunId(about.id),
-                    uid=RunUid(about.uid),
-                    workflow=about.workflow,
-                    by=by,
-                    reason="",
-                    details={"digest": digest},
-                )
-            )
+    def _entry(self, bundle: CheckedBundle, by: str) -> AuditEntry:
+        """Return the entry of the audit table, which is written with the adoption, and outlives the run."""
+        about = bundle.run(bundle.manifest.root).about
+        return AuditEntry(
+            at=self._service.clock.now_ms(),
+            verb="adopt",
+            run=RunId(about.id),
+            uid=RunUid(about.uid),
+            workflow=about.workflow,
+            by=by,
+            reason="",
+            details={"digest": bundle.manifest.moved},
+        )
 
     # --- reads ----------------------------------------------------------------------------------------------------
 

@@ -199,6 +199,14 @@ class MemoryContent:
         self.audit.append(msgspec.structs.replace(entry, number=len(self.audit) + 1))
         return self.audit[-1]
 
+    def write_once(self, entry: AuditEntry) -> bool:
+        """Add an entry to the audit table, unless it has one about this run with the same digest."""
+        digest = entry.details["digest"]
+        if any(one.run == entry.run and one.details.get("digest") == digest for one in self.audit):
+            return False
+        self.write_entry(entry)
+        return True
+
     def drop_tasks(self, uid: RunUid) -> None:
         """Delete the rows of a run's tasks, taken or not."""
         for key in [key for key in self.tasks if key[0] == uid]:

@@ -9,6 +9,7 @@ from msgspec import UNSET
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.errors import Corrupt
+from weft.ports.retention import AuditEntry
 from weft.ports.store import (
     OVER_STATUSES,
     Append,
@@ -30,6 +31,7 @@ from weft.stores.judge import (
     is_current,
     judge_append,
     judge_create,
+    judge_recorded,
     judge_release,
     judge_together,
     only_adds_to_ended,
@@ -103,10 +105,12 @@ class MemoryLog:
         check_numbering([run])
         return self._commit(run, NOBODY)
 
-    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+    async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
         check_numbering(batch)
         outcomes = [judge_together(self._content.runs.get(append.uid), append) for append in batch]
         if all(outcome is Outcome.ACCEPTED for outcome in outcomes):
+            if entry is not None and not self._content.write_once(entry):
+                return judge_recorded(batch)
             for append in batch:
                 self._write(self._content.runs[append.uid], append)
         return outcomes

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.ports.retention import AuditEntry
 from weft.ports.store import (
     OPEN_STATUSES,
     OVER_STATUSES,
@@ -210,9 +211,9 @@ class PostgresLog:
             self._hints.send()
         return outcome
 
-    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+    async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
         check_numbering(batch)
-        outcomes = await self._pool.run(lambda session: write_all(session, batch))
+        outcomes = await self._pool.run(lambda session: write_all(session, batch, entry))
         self._hints.send()
         return outcomes
 

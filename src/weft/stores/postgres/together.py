@@ -11,9 +11,11 @@ from collections.abc import Sequence
 import msgspec
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.ports.retention import AuditEntry
 from weft.ports.store import EVENTS_PER_APPEND_MAX, OVER_STATUSES, Append, Outcome
-from weft.stores.judge import judge_together
+from weft.stores.judge import judge_recorded, judge_together
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes, split_calls
+from weft.stores.postgres.holds import AUDIT, entry_values
 from weft.stores.postgres.session import Session
 from weft.stores.postgres.whole_run import write_events
 
@@ -23,6 +25,7 @@ _LOCK = (
 )
 _TAKE = "UPDATE runs SET owner = $2 WHERE uid = ANY ($1::text[])"
 _OPEN = "UPDATE runs SET owner = NULL, wake_at = $2, ended_at = NULL, idle_until = NULL WHERE uid = ANY ($1::text[])"
+_RECORDED = "SELECT EXISTS (SELECT 1 FROM audit WHERE run = $1 AND details::jsonb ->> 'digest' = $2)"
 _CLAIMANT = HostId("transfer")
 
 
@@ -35,7 +38,7 @@ class _Head(msgspec.Struct, frozen=True):
     mail: int
 
 
-async def write_all(session: Session, batch: Sequence[Append]) -> list[Outcome]:
+async def write_all(session: Session, batch: Sequence[Append], entry: AuditEntry | None) -> list[Outcome]:
     """Write all appends if all of them are allowed, whoever owns the runs."""
     uids = [append.uid for append in batch]
     async with session.transaction():
@@ -44,6 +47,11 @@ async def write_all(session: Session, batch: Sequence[Append]) -> list[Outcome]:
         outcomes = [judge_together(heads.get(append.uid), append) for append in batch]
         if not all(outcome is Outcome.ACCEPTED for outcome in outcomes):
             return outcomes
+        if entry is not None:
+            # Read after the rows are locked, so that it sees what the last one who had them wrote.
+            if await session.fetchval(_RECORDED, entry.run, entry.details["digest"]):
+                return judge_recorded(batch)
+            await session.execute(AUDIT, *entry_values(entry))
         await session.execute(_TAKE, uids, _CLAIMANT)
         firsts = [msgspec.structs.replace(one, events=one.events[:EVENTS_PER_APPEND_MAX], reopen=None) for one in batch]
         for numbered in split_calls(firsts):

@@ -15,10 +15,12 @@ import msgspec
 from msgspec import UNSET
 
 from weft.core.ids import HostId, RunId, RunUid
+from weft.ports.retention import AuditEntry
 from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
-from weft.stores.judge import judge_append, judge_create, judge_together, only_adds_to_ended
+from weft.stores.judge import judge_append, judge_create, judge_recorded, judge_together, only_adds_to_ended
 from weft.stores.rules import free_id, has_no_extras, merge_attributes
+from weft.stores.sqlite.holds import write_once
 from weft.stores.sqlite.mail import Taken, consume, deliver, read_key_facts, read_taken, write_key
 from weft.stores.sqlite.rows import (
     FirstEvents,
@@ -70,11 +72,13 @@ class Batch:
         self._connection.executemany(_EVENTS, self._events)
         return outcome
 
-    def write_together(self, appends: Sequence[Append]) -> list[Outcome]:
+    def write_together(self, appends: Sequence[Append], entry: AuditEntry | None) -> list[Outcome]:
         """Write all appends if all of them are allowed, whoever owns the runs."""
         heads = [read_head(self._connection, append.uid) for append in appends]
         outcomes = [judge_together(head, append) for head, append in zip(heads, appends, strict=True)]
         if all(outcome is Outcome.ACCEPTED for outcome in outcomes):
+            if entry is not None and not write_once(self._connection, entry):
+                return judge_recorded(appends)
             for append, head in zip(appends, heads, strict=True):
                 if head is not None:
                     self._write_parts(append, head, read_taken(self._connection, head.num, append.taken))

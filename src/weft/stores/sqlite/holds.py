@@ -74,6 +74,15 @@ def write_entry(connection: apsw.Connection, entry: AuditEntry) -> int:
     return connection.last_insert_rowid()
 
 
+def write_once(connection: apsw.Connection, entry: AuditEntry) -> bool:
+    """Add an entry to the audit table, unless it has one about this run with the same digest."""
+    text = "SELECT 1 FROM audit WHERE run = ? AND json_extract(details, '$.digest') = ?"
+    if connection.execute(text, (entry.run, entry.details["digest"])).fetchone() is not None:
+        return False
+    write_entry(connection, entry)
+    return True
+
+
 def _entry(row: Sequence[Any]) -> AuditEntry:
     at, verb, run, uid, workflow, by, reason, details, number = row
     return AuditEntry(

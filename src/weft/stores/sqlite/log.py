@@ -9,6 +9,7 @@ from typing import Any
 import apsw
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.ports.retention import AuditEntry
 from weft.ports.store import (
     OPEN_STATUSES,
     Append,
@@ -117,10 +118,12 @@ class SqliteLog:
 
         return await self._writer.large(work)
 
-    async def write_together(self, batch: Sequence[Append]) -> Sequence[Outcome]:
+    async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
         check_numbering(batch)
         numbers = self._writer.numbers
-        return await self._writer.large(lambda connection: Batch(connection, NOBODY, numbers).write_together(batch))
+        return await self._writer.large(
+            lambda connection: Batch(connection, NOBODY, numbers).write_together(batch, entry)
+        )
 
     async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
         text = "SELECT key, digest, k.seq FROM runs r JOIN keys k ON k.run = r.num WHERE uid = ? ORDER BY key"
