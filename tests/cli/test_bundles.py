@@ -49,6 +49,18 @@ def test_a_run_goes_from_one_folder_to_another(weft: Weft, folder: Path) -> None
         assert (diverged.code, "double" in diverged.out) == (1, True), (file, diverged.err)
 
 
+def test_a_run_that_was_moved_asks_nobody_here_and_says_where_it_went(asked: Weft, folder: Path) -> None:
+    assert asked("export", "p-1", "--move", "-o", "p.zip", "--to", "other.db").code == 0
+    (folder / "patch.yaml").write_text("to: '2'")
+
+    assert asked("inbox", "--json").json()["questions"] == []
+    assert asked("explain", "p-1", "--json").json()["waiting"] == []
+    assert "moved to other.db" in asked("show", "p-1").out
+    for words in (["patch.yaml"], ["patch.yaml", "--dry-run"], ["--undo"]):
+        refused = asked("patch", "p-1", *words)
+        assert (refused.code, "p-1 was moved to other.db; the patch was not delivered" in refused.err) == (1, True)
+
+
 def test_a_run_is_moved_from_one_store_to_another(waiting: Weft, folder: Path) -> None:
     moved = waiting("export", "p-1", "--move", "-o", "p.zip", "--to", "other.db", "--reason", "nearer")
     assert (moved.code, "weft import p.zip --adopt" in moved.err) == (0, True), moved.err

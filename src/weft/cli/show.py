@@ -47,6 +47,7 @@ from weft.observe.run_picture import read_overview, read_picture, shown_result
 from weft.observe.run_tree import DEPTH_MAX, RunTree, TreeReader
 from weft.observe.sentences import hold_hint, host_advice, sections, unhosted_sentence
 from weft.ports.store import RunRow
+from weft.runtime.finished_error import moved_to
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import NOT_UNDONE
 
@@ -168,6 +169,8 @@ async def print_end(out: Console, service: RunService, row: RunRow, history: His
     elif history.status == "cancelled":
         out.print(SafeText(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
         _print_not_undone(out, history)
+    elif history.status == "moved":
+        out.print(SafeText(f"moved{moved_to(row)}; another store goes on with it", style="yellow"))
     elif history.held:
         out.print(SafeText(history.held, style="red"))
         has_mail = bool(await service.store.log.inbox(row.uid))

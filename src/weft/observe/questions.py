@@ -13,7 +13,7 @@ from weft.core.run.state import Question
 from weft.errors import NotFound, RunUnreadable
 from weft.observe.runs import read_run
 from weft.observe.styles import views_of
-from weft.ports.store import IMPORTED, Page, RunQuery, RunRow
+from weft.ports.store import IMPORTED, MOVED, Page, RunQuery, RunRow
 from weft.runtime.run.append_extras import ASKING
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
@@ -91,7 +91,9 @@ def questions_at(questions: Sequence[OpenQuestion], place: str) -> list[OpenQues
 
 
 async def listed_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
-    """Return the open questions of a run, or an empty list if the run cannot be read."""
+    """Return the open questions of a run. It has none here if it cannot be read, or was moved away."""
+    if row.status == MOVED:
+        return []
     try:
         return await open_in(service, row)
     except RunUnreadable:

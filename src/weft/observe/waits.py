@@ -15,6 +15,8 @@ from weft.observe.task_wait import task_wait
 
 def waits_of(machine: Machine, now: int, idle: Mapping[int, str] | None = None) -> list[PendingWait]:
     """Return what the run waits for. ``idle`` has the tasks that no worker performs, with their queues."""
+    if machine.state.moved is not None:
+        return []  # another store goes on with it
     return [
         *_tasks(machine, now, idle or {}),
         *views_of(machine.style.name).waits(machine, now),

@@ -27,7 +27,8 @@ def finished_error(row: RunRow, command: c.Mailed, now: int) -> RunFinished:
 
 def moved_error(row: RunRow, command: c.Mailed) -> RunFinished:
     """Make the error for a command to a run with which another store goes on."""
-    name = f'the message "{command.name}"' if isinstance(command, c.DeliverMessage) else "this"
+    what = "the patch" if isinstance(command, c.PatchRun) else "this"
+    name = f'the message "{command.name}"' if isinstance(command, c.DeliverMessage) else what
     return RunFinished(
         f"{row.id} was moved{moved_to(row)}; {name} was not delivered.",
         hint="Send it to the run there. If its bundle was not adopted yet: weft import FILE --adopt",

@@ -30,10 +30,11 @@ from weft.core.run.worked_out import hand_over
 from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, StaleBase, UsageError
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
-from weft.ports.store import RunRow
+from weft.ports.store import MOVED, RunRow
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.code_patches import prepare_code_patch, prepare_code_undo
 from weft.runtime.decision_inputs import DecisionInputs
+from weft.runtime.finished_error import moved_error
 from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, with_end
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
 from weft.runtime.offered_versions import is_hosted, is_offered
@@ -248,6 +249,8 @@ class PatchService:
             return known
         for tried in range(TRIES_MAX):
             row = await self._service.row(RunId(run_id))
+            if row.status == MOVED:
+                raise moved_error(row, c.PatchRun(patch=EMPTY))
             command, prepared = await make(row)
             judged, seq = await self._judge(row, command, prepared)
             plan = judged.plan
@@ -308,7 +311,9 @@ class PatchService:
         seq = machine.state.seq if len(past) == machine.state.seq else None
         local = self._service.local
         in_thread = local.in_thread if local is not None else None  # a process without runs has nothing else to do
-        return await inputs.decided(lambda env: judge_patch(machine, command, env), in_thread), seq
+        judged = await inputs.decided(lambda env: judge_patch(machine, command, env), in_thread)
+        # The log has the whole id of a tenant's run, and the digest is made with that.
+        return msgspec.structs.replace(judged, plan=msgspec.structs.replace(judged.plan, run=row.id)), seq
 
     async def _apply(
         self, row: RunRow, command: c.PatchRun, plan: PatchPlan, prepared: PreparedPatch, key: str
