@@ -124,7 +124,7 @@ def test_only_the_expected_plan_is_applied() -> None:
     work(table, "a", {"output": {"x": 1}})
     work(table, "b", {"error": "boom"})
     before = table.machine.snapshot()
-    with pytest.raises(PatchRefused, match="moved on") as caught:
+    with pytest.raises(PatchRefused, match="not the expected one") as caught:
         table.tell(expecting)
     assert caught.value.code == "patch.moved_on"
     assert caught.value.plan.digest != expecting.expect
