@@ -245,6 +245,7 @@ def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, 
     elif RULES[route.name] in OWNED and route.name not in PLACES:
         assert answer.status != 404
     assert b"secret of b" not in answer.raw
+    assert answer.status < 400 or b"@a/" not in answer.raw, "problems name the run as the tenant does"
 
 
 # --- lists -------------------------------------------------------------------------------------------------------

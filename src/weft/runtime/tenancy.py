@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -59,6 +60,18 @@ def prefix_of(tenant: str) -> str:
     return f"{TENANT_MARK}{check_tenant(tenant)}/"
 
 
+def without_prefix(value: Any, tenant: str) -> Any:
+    """Return JSON in which the runs of a tenant have the ids that the tenant uses. Logs and errors have full ids."""
+    match value:
+        case str():
+            return re.sub(rf"(?<![\w.@-]){re.escape(prefix_of(tenant))}", "", value)
+        case list():
+            return [without_prefix(one, tenant) for one in value]
+        case dict():
+            return {name: without_prefix(one, tenant) for name, one in value.items()}
+    return value
+
+
 class TenantService(RunService):
     """A service for the runs of one tenant. Ids are those that the tenant uses, without the prefix."""
 
@@ -69,7 +82,7 @@ class TenantService(RunService):
         super().__init__(_TenantStore(service.store, self.prefix, tenant), service.clock, service.ids, service)  # type: ignore[arg-type]
 
     def with_prefix(self, run_id: str) -> RunId:
-        """Return the id with the prefix. An id that already has it is unchanged: logs and hints show full ids."""
+        """Return the id with the prefix. An id that already has it is unchanged: logs show full ids."""
         return full_id(self.prefix, run_id)
 
     def without_prefix(self, run_id: str) -> RunId:

@@ -79,13 +79,15 @@ class Api:
 
     async def _http(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         began = time.perf_counter()
-        name, waits, status = "none", False, 500
+        name, waits, status, tenant = "none", False, 500, ""
         try:
             match = self._match(scope["method"], scope)
             name, waits = match.route.name, match.route.kind in ("wait", "live")
             token = RUN_ID.set(match.parameters.get("id", "")) if "/runs/" in match.route.path else None
             try:
-                status = await self._answer(match, scope, receive, send)
+                call = await self._call(match, scope)
+                tenant = call.identity.tenant
+                status = await self._answer(match.route, call, receive, send)
             finally:
                 if token is not None:
                     RUN_ID.reset(token)
@@ -93,7 +95,7 @@ class Api:
             status = refused.status
             await _send_problem(send, problem(status, refused.code, refused.detail, hint=refused.hint), refused)
         except WeftError as error:
-            details = problem_of(error)
+            details = problem_of(error, tenant)
             status = details.status
             if status >= 500:
                 log.warning("%s %s: %s", scope["method"], name, error)
@@ -131,9 +133,7 @@ class Api:
             check_text(value, f"The {name} in the path")
         return match
 
-    async def _answer(self, match: RouteMatch, scope: AsgiScope, receive: Receive, send: Send) -> int:
-        route = match.route
-        call = await self._call(match, scope)
+    async def _answer(self, route: ApiRoute, call: ApiCall, receive: Receive, send: Send) -> int:
         if route.kind == "live":
             with self._listeners.slot(call.caller):
                 batches = await route.endpoint(call)

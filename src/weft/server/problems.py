@@ -22,6 +22,7 @@ from weft.errors import (
     UsageError,
     WeftError,
 )
+from weft.runtime.tenancy import without_prefix
 
 BUSY = "limit.busy"
 RETRY_AFTER_SECONDS = 1
@@ -108,14 +109,16 @@ def status_of(error: WeftError) -> int:
     return next((status for cls, status in STATUSES if isinstance(error, cls)), 500)
 
 
-def problem_of(error: WeftError) -> ProblemDetails:
-    """Return the problem document of an error."""
+def problem_of(error: WeftError, tenant: str = "") -> ProblemDetails:
+    """Return the problem document of an error. It names the runs of a tenant as the tenant does."""
     status = status_of(error)
     found = error.context.get("findings")
     findings = [msgspec.to_builtins(one, enc_hook=str) for one in found] if isinstance(found, list | tuple) else []
     plan = error.context.get("plan")
-    found_problem = problem(status, error.code, error.message, hint=error.hint, findings=findings)
-    return msgspec.structs.replace(found_problem, plan=msgspec.to_builtins(plan)) if plan is not None else found_problem
+    details = problem(status, error.code, error.message, hint=error.hint, findings=findings)
+    if plan is not None:
+        details = msgspec.structs.replace(details, plan=msgspec.to_builtins(plan))
+    return msgspec.convert(without_prefix(msgspec.to_builtins(details), tenant), ProblemDetails) if tenant else details
 
 
 def problem(
