@@ -120,3 +120,9 @@ def test_runs_are_forked_and_deleted_by_filter(over: Weft) -> None:
     assert deleted["would_apply"] >= 1
     host_until_done(over, deleted["run"])
     assert "order-1 " not in over("list").out
+
+
+def test_an_attribute_that_was_meant_to_be_a_field_is_pointed_out(over: Weft) -> None:
+    for words in (("cancel", "--where", "stat=failed", "--dry-run"), ("list", "--where", "stat=failed")):
+        assert 'no run has the attribute stat="failed". Did you mean --where status=…?' in over(*words).err
+    assert over("list", "--where", "colour=red").err == ""

@@ -34,6 +34,7 @@ def test_a_run_goes_from_one_folder_to_another(weft: Weft, folder: Path) -> None
     listed: Any = weft("list", "--imported", "--json", "--url", "sqlite:///other.db").json()
     assert [(run["id"], run["status"]) for run in listed["runs"]] == [("o-1", "imported")]
     assert weft("list", "--json", "--url", "sqlite:///other.db").json()["runs"] == []  # type: ignore[index,call-overload]
+    assert "imported, was completed" in weft("list", "--imported", "--url", "sqlite:///other.db").out
     failed: Any = weft("list", "--imported", "--status", "failed", "--json", "--url", "sqlite:///other.db").json()
     assert failed["runs"] == []
     assert "imported" in weft("show", "o-1", "--url", "sqlite:///other.db").out

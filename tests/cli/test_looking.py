@@ -93,6 +93,7 @@ def test_a_list_goes_on_where_its_page_ended(over: Weft) -> None:
         (["--url", "memory://"], "this command cannot read it"),
         (["--url", "mysql://x/y"], "is not the URL of a store"),
         (["--url", "weft.db"], "is not the URL of a store"),
+        (["--url", "http://127.0.0.1:8100"], "http://127.0.0.1:8100/openapi.json"),
     ],
 )
 def test_a_search_that_means_nothing_is_refused(over: Weft, words: list[str], problem: str) -> None:

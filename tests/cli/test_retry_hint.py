@@ -7,9 +7,8 @@ import asyncio
 import pytest
 
 import weft
-from weft.cli.show import after_failure
 from weft.core.ids import RunId
-from weft.observe.history import History
+from weft.observe.explain import explain
 
 app = weft.App("memory://")
 
@@ -39,6 +38,14 @@ undone = failing("undone", "book")
 kept = failing("kept", "sink")
 
 
+@app.step(gives="wreck")
+def run_aground(n: int) -> str:
+    raise weft.Critical("never")
+
+
+goal = app.goal("lost", run_aground)
+
+
 @app.workflow
 async def code(ctx: weft.Context, n: int) -> None:
     await book(n)
@@ -52,17 +59,16 @@ async def hint_of(workflow: object) -> tuple[str, str]:
         with pytest.raises(weft.RunFailed) as failed:
             await handle.result()
         row = await handle._service.row(RunId(handle.id))
-        history = History()
-        async for stored in handle._service.reader.events(row):
-            history.add(stored)
+        said, more = (await explain(handle._service, row)).hint.split("\n")
+        assert more.strip() == f"What it did, and the traceback: weft show {row.id}"
         try:
             await handle.retry()
         except weft.RunUndone as error:
             assert "weft retry" not in failed.value.hint
             assert "Start a new run with another id" in failed.value.hint
-            return after_failure(row, history), error.hint
+            return said, error.hint
         assert "weft retry" in failed.value.hint
-        return after_failure(row, history), ""
+        return said, ""
 
 
 def test_work_that_was_undone_is_not_told_to_be_tried_again() -> None:
@@ -71,7 +77,7 @@ def test_work_that_was_undone_is_not_told_to_be_tried_again() -> None:
     assert "weft start undone" in refused
 
 
-@pytest.mark.parametrize("workflow", [kept, code], ids=["nothing to undo", "code performs it anew"])
+@pytest.mark.parametrize("workflow", [kept, code, goal], ids=["nothing to undo", "code performs it anew", "goal"])
 def test_what_can_be_tried_again_is(workflow: object) -> None:
     said, refused = asyncio.run(hint_of(workflow))
     assert said.startswith("Try again: weft retry ")

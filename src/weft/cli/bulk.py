@@ -13,7 +13,7 @@ from weft.cli.messages import say
 from weft.cli.output import console, print_json, print_table
 from weft.cli.patches import declared_code
 from weft.cli.run_control import is_acted_on, say_who
-from weft.cli.run_list import RunFilter
+from weft.cli.run_list import RunFilter, misspelt_attributes
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.ids import RunId
 from weft.core.plurals import pluralize
@@ -61,7 +61,10 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
         if typed.verb == "patch":
             service.declared = declared_code(app)
         bulks = BulkService(service)
-        plan = await bulks.plan(typed.order(service.clock.now_ms()))
+        order = typed.order(service.clock.now_ms())
+        plan = await bulks.plan(order)
+        for note in await misspelt_attributes(service, order.filter.where) if not plan.matched else ():
+            say(note)
         if not typed.json:
             _print_plan(plan, address)
         who = typed.by if typed.by is not None else login()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import msgspec
 
 from weft.cli.arguments import pairs
+from weft.cli.messages import say
 from weft.cli.output import SafeText, age, console, print_json, print_table, run_document, status_text
 from weft.cli.store_access import file_of, open_service, store_exists, store_label, url_of
+from weft.core import values
 from weft.core.durations import duration_ms
+from weft.core.findings import closest
 from weft.core.ids import Millis, RunId
 from weft.errors import BadDuration, UsageError
 from weft.observe.activity import ListedActivity, listed_activity, waits_for
@@ -22,6 +26,7 @@ from weft.runtime.clock import SystemClock
 from weft.runtime.retention import DAY_MS, growth_sentence
 from weft.runtime.retention_policy import project_policy
 from weft.runtime.run.append_extras import FORKED_FROM
+from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
 from weft.stores import shown_url
 
@@ -121,6 +126,8 @@ async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, jso
             live = await live_hosts(service)
             rows = [(row, await listed_activity(service, row, live)) for row in page.rows]
             cursor = page.cursor
+            for note in await misspelt_attributes(service, wanted.found(now).where) if not rows else ():
+                say(note)
     if json:
         found = [
             run_document(row)
@@ -143,7 +150,7 @@ def _print_page(rows: Sequence[tuple[RunRow, ListedActivity]], now: int, address
             (
                 row.id,
                 row.workflow,
-                status_text(row.status),
+                _status(row),
                 age(now - row.created_at),
                 "; ".join([*map(str, activity.progress[:PROGRESS_MAX]), waits_for(row, activity)]).removesuffix("; "),
             )
@@ -153,6 +160,23 @@ def _print_page(rows: Sequence[tuple[RunRow, ListedActivity]], now: int, address
     out.print(f"[dim]Store: {store_label(address)}.[/dim]")
     if cursor is not None:
         out.print(f"[dim]More: the same with --cursor {cursor}[/dim]")
+
+
+def _status(row: RunRow) -> SafeText:
+    """Return the status of a run; of an imported one also the status that it had."""
+    had = row.attributes.get(IMPORTED_STATUS) if row.status == IMPORTED else None
+    return status_text(row.status) if had is None else SafeText(f"{IMPORTED}, was {had}", style="dim")
+
+
+async def misspelt_attributes(service: RunService, where: Mapping[str, Any]) -> list[str]:
+    """Return a note for every attribute that no run has with this value, if its name is close to a field's."""
+    notes = []
+    for name, value in where.items():
+        near = closest(name, FIELDS)
+        if near and not (await service.search(RunQuery(where={name: value}, internal=True, limit=1))).rows:
+            shown = f"{name}={values.preview_text(value)}"
+            notes.append(f"no run has the attribute {shown}. Did you mean --where {near}=…?")
+    return notes
 
 
 def _nothing(wanted: RunFilter, address: str, *, is_new: bool) -> str:

@@ -31,7 +31,6 @@ from weft.cli.store_access import open_run, store_label
 from weft.cli.tree import draw_tree
 from weft.core.ids import RunUid
 from weft.core.plurals import pluralize
-from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.observe.activity import Activity, activity_of, note_idle
 from weft.observe.explain import explain
@@ -45,7 +44,7 @@ from weft.observe.pictures import (
 from weft.observe.plan_tree import PlanTree
 from weft.observe.run_picture import read_overview, read_picture, shown_result
 from weft.observe.run_tree import DEPTH_MAX, RunTree, TreeReader
-from weft.observe.sentences import hold_hint, host_advice, sections, unhosted_sentence
+from weft.observe.sentences import failure_advice, hold_hint, host_advice, sections, unhosted_sentence
 from weft.ports.store import RunRow
 from weft.runtime.finished_error import moved_to
 from weft.runtime.service import RunService
@@ -135,17 +134,6 @@ def status_line(row: RunRow, history: History, now: int) -> SafeText:
     return SafeText.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
 
 
-def after_failure(row: RunRow, history: History) -> str:
-    """Return advice on how to continue after a failure. A run that never began or was undone cannot be retried."""
-    notes = history.failure.attributes if history.failure is not None else {}
-    new_run = f"Start a new run with another id: weft start {row.workflow} --input FILE"
-    if notes.get(NEVER_BEGAN) == row.id:
-        return f"It never began. {new_run}"
-    if notes.get(UNDONE) == row.id:
-        return f"Its steps were undone. {new_run}"
-    return f"Try again: weft retry {row.id}"
-
-
 async def print_end(out: Console, service: RunService, row: RunRow, history: History, activity: Activity) -> None:
     """Print how the run ended or, if it has not ended, which command explains why."""
     out.print()
@@ -165,7 +153,7 @@ async def print_end(out: Console, service: RunService, row: RunRow, history: His
         text, step = failure_text(history.failure), history.failure.step
         out.print(SafeText(f"failed{f' in {step}' if step and step not in text else ''}: {text}", style="red"))
         _print_not_undone(out, history)
-        out.print(SafeText(after_failure(row, history), style="dim"))
+        out.print(SafeText(failure_advice(row.id, row.workflow, history.failure), style="dim"))
     elif history.status == "cancelled":
         out.print(SafeText(f"cancelled{f': {history.reason}' if history.reason else ''}", style="yellow"))
         _print_not_undone(out, history)

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 
 from weft.core.durations import format_ms
 from weft.core.plurals import pluralize
+from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
+from weft.errors import Failure
 from weft.observe.diagnosis import Diagnosis, PendingWait
 from weft.observe.explanation import Explanation, Waiting
 from weft.observe.run_hosts import Hosting
@@ -207,7 +209,21 @@ def _hints(diagnosis: Diagnosis) -> list[str]:
     if diagnosis.hold is not None:
         message = diagnosis.hold.message
         return [message, hold_hint(diagnosis.run, message, has_mail=diagnosis.has_mail)]
+    if diagnosis.status == "failed":
+        advice = failure_advice(diagnosis.run, diagnosis.workflow, diagnosis.failure)
+        return [advice, f"What it did, and the traceback: weft show {diagnosis.run}"]
     return [_force_hint(diagnosis), _host_hint(diagnosis)]
+
+
+def failure_advice(run_id: str, workflow: str, failure: Failure | None) -> str:
+    """Return advice on how to continue after a failure. A run that never began or was undone cannot be retried."""
+    notes = failure.attributes if failure is not None else {}
+    new_run = f"Start a new run with another id: weft start {workflow} --input FILE"
+    if notes.get(NEVER_BEGAN) == run_id:
+        return f"It never began. {new_run}"
+    if notes.get(UNDONE) == run_id:
+        return f"Its steps were undone. {new_run}"
+    return f"Try again: weft retry {run_id}"
 
 
 def _start_hint(diagnosis: Diagnosis) -> str:

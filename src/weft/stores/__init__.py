@@ -37,6 +37,13 @@ def open_store(url: str, *, durability: str = "full", blobs: str | None = None) 
                 f"Weft cannot keep runs in {scheme} yet.",
                 hint='Use "postgresql://user@host/database" or "sqlite:///weft.db".',
             )
+        case "http" | "https":
+            shown = shown_url(url)
+            raise UsageError(
+                f"{shown} is a server; the command line and apps work on a store.",
+                hint='Name the store that it serves, such as "sqlite:///weft.db" or "postgresql://user@host/database". '
+                f"Over HTTP: weft.Client({shown!r}) in Python, or the paths in {shown.rstrip('/')}/openapi.json.",
+            )
         case _:
             raise UsageError(
                 f"{url!r} is not the URL of a store.",
