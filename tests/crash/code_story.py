@@ -137,7 +137,10 @@ async def end(folder: Path, runs: int) -> dict[str, Any]:
         mended = await app.get(held).patch(to="3", by="ann", reason="it knows the old name of the step")
         ending = [held, *gifts[:STAYING], *ids(runs)[GIFTS:]]
         for run in gifts[STAYING:]:
-            edits: dict[str, Any] = {"set": {"wrap_gift": f"wrap {run}"}, "yes": ["courier"]}  # it is wrapped already
+            edits: dict[str, Any] = {
+                "set": {"wrap_gift": f"wrap {run}"},
+                "approved": ["courier"],
+            }  # it is wrapped already
             forked = await app.get(run).fork(before="wrap", to="2", id=f"{run}-moved", key="once", **edits)
             await app.get(run).cancel("it goes on as a fork")
             with contextlib.suppress(weft.RunCancelled):

@@ -48,7 +48,7 @@ def test_irreversible_work_that_is_rejected_fails() -> None:
 def test_a_question_may_be_answered_beforehand() -> None:
     _, ledger, run = played("line")
 
-    fork = run.fork(input={"n": 5}, yes=["pay"])
+    fork = run.fork(input={"n": 5}, approved=["pay"])
 
     fork.world.advance("3h")
     assert "perform_asked" not in kinds(fork)
@@ -313,7 +313,7 @@ def test_a_retry_in_a_fork_asks_once_and_pays_once() -> None:
     run = world.start(flow(1), id="o")
     world.settle()
     assert run.status == "failed"
-    fork = run.fork(input={"n": 2}, yes=["pay"])
+    fork = run.fork(input={"n": 2}, approved=["pay"])
     world.settle()
     assert (fork.status, paid) == ("failed", [1, 2])
     broken[0] = False

@@ -83,14 +83,15 @@ def test_a_dry_run_counts_by_reason_and_changes_nothing(world: World) -> None:
     world.perform(lambda: world.app.get("o-0").send("go"))
     world.perform(lambda: world.app.get("o-1").pause())
 
-    bulk = plan(world, "pause", "o-0", "o-1", "o-2", "o-3", "o-3", "missing")
+    bulk = plan(world, "pause", "o-0", "o-1", "o-2", "o-3", "o-3")
 
-    assert (bulk.matched, bulk.would_apply, bulk.unchanged) == (5, 2, 1)
+    assert (bulk.matched, bulk.would_apply, bulk.unchanged) == (4, 2, 1)
     assert [(group.code, group.status, group.count, group.example) for group in bulk.refused] == [
         ("run.finished", "completed", 1, "o-0"),
-        ("run.not_found", "", 1, "missing"),
     ]
     assert statuses(world) == {"o-0": "completed", "o-1": "paused", "o-2": "running", "o-3": "running"}
+    with pytest.raises(weft.NotFound, match=r"There are no runs 'missing', 'gone'\."):
+        plan(world, "pause", "o-2", "missing", "gone")
     assert world.perform(lambda: count(world, "weft.bulk")) == 0
 
 

@@ -38,7 +38,7 @@ class TypedBulk(msgspec.Struct, frozen=True):
     reason: str
     options: Mapping[str, Any]
     dry_run: bool
-    yes: bool
+    apply: bool
     json: bool
     by: str | None = None
     review: Sequence[str] = ()
@@ -46,7 +46,7 @@ class TypedBulk(msgspec.Struct, frozen=True):
     def is_single(self) -> bool:
         """Return whether this is about one run and needs no bulk."""
         filtered = self.workflow or self.status or self.since or self.where
-        return len(self.runs) == 1 and not (filtered or self.dry_run or self.yes or self.review)
+        return len(self.runs) == 1 and not (filtered or self.dry_run or self.apply or self.review)
 
     def order(self, now: int) -> BulkOrder:
         """Return the order of the bulk. Raises UsageError."""
@@ -84,10 +84,10 @@ def _is_wanted(typed: TypedBulk, plan: BulkPlan) -> bool:
     """Return whether to go on after the dry run. Asks on a terminal."""
     if typed.dry_run or not plan.would_apply:
         return False
-    if typed.yes:
+    if typed.apply:
         return True
     if not sys.stdin.isatty() or typed.json:
-        say("nothing was changed. To do it, repeat the command with --yes.")
+        say("nothing was changed. To do it, repeat the command with --apply.")
         return False
     return input(f"{typed.verb} {pluralize(plan.would_apply, 'run')}? [y/N] ").strip().lower() in ("y", "yes")
 

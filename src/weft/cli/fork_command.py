@@ -8,6 +8,7 @@ import typer
 
 from weft.cli.options import (
     AppFile,
+    Apply,
     DryRun,
     Json,
     OfWorkflow,
@@ -39,7 +40,7 @@ def fork(
     effects: Annotated[
         str, typer.Option(metavar="perform|reuse|none", help="What to do with work that the original performed.")
     ] = "perform",
-    yes: Annotated[
+    approve: Annotated[
         list[str] | None, typer.Option(metavar="PLACE", help="Perform irreversible work there without asking.")
     ] = None,
     id: Annotated[str | None, typer.Option(metavar="ID", help="The id of the new run.")] = None,
@@ -49,7 +50,7 @@ def fork(
     since: Since = None,
     where: Where = None,
     dry_run: DryRun = False,
-    apply: Annotated[bool, typer.Option("--apply", help="For many runs: do it without asking.")] = False,
+    apply: Apply = False,
     review: Review = None,
     url: Url = None,
     app: AppFile = None,
@@ -65,7 +66,7 @@ def fork(
             raise typer.BadParameter(f"{text!r} is not a number.", param_hint=option)
     order = read_order(
         at=at, before=before, after=after, failure=failure, visit=visit, input=input, set=set, state=state, given=given,
-        to=to, effects=effects, yes=yes, id=id, reason=reason,
+        to=to, effects=effects, approved=approve, id=id, reason=reason,
     )  # fmt: skip
     typed = TypedBulk(
         "fork", runs or [], workflow, status, since, where or [], reason, changes_of(order), dry_run, apply, json,

@@ -20,7 +20,7 @@ def read_order(*, at: str | None, visit: str | None, **typed: Any) -> ForkOrder:
         typed[name] = {key: parse_word(text) for key, text in pairs(typed[name] or ()).items()}
     for name in ("before", "after", "to"):
         typed[name] = typed[name] or ""
-    typed["yes"] = typed["yes"] or ()
+    typed["approved"] = typed["approved"] or ()
     order = ForkOrder(at=None if at is None else int(at), visit=None if visit is None else int(visit), **typed)
     check_order(order)
     return order

@@ -38,7 +38,7 @@ Where = Annotated[
 ]
 Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is recorded.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only count what would happen.")]
-Yes = Annotated[bool, typer.Option("--yes", "--apply", help="For many runs: do it without asking.")]
+Apply = Annotated[bool, typer.Option("--apply", help="For many runs: do it without asking.")]
 BulkJson = Annotated[bool, typer.Option("--json", help="For programs: the dry run as one JSON document.")]
 Review = Annotated[
     list[str] | None,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from weft.cli.options import AppFile, Json, OfWorkflow, Review, Since, Url, Where, WithStatus
+from weft.cli.options import AppFile, Apply, Json, OfWorkflow, Review, Since, Url, Where, WithStatus
 from weft.cli.steer_commands import steer_many
 
 
@@ -32,7 +32,7 @@ def patch(
     status: WithStatus = None,
     since: Since = None,
     where: Where = None,
-    apply: Annotated[bool, typer.Option("--apply", help="For many runs: do it without asking.")] = False,
+    apply: Apply = False,
     review: Review = None,
     url: Url = None,
     app: AppFile = None,

@@ -8,6 +8,7 @@ import typer
 
 from weft.cli.options import (
     AppFile,
+    Apply,
     DryRun,
     Json,
     OfWorkflow,
@@ -18,7 +19,6 @@ from weft.cli.options import (
     Url,
     Where,
     WithStatus,
-    Yes,
 )
 from weft.cli.steer_commands import steer
 
@@ -33,7 +33,7 @@ def delete(
     since: Since = None,
     where: Where = None,
     dry_run: DryRun = False,
-    yes: Yes = False,
+    apply: Apply = False,
     review: Review = None,
     url: Url = None,
     app: AppFile = None,
@@ -44,7 +44,7 @@ def delete(
     from weft.cli.retention import delete_run
 
     typed = TypedBulk(
-        "delete", runs or [], workflow, status, since, where or [], reason, {}, dry_run, yes, json, by, review or []
+        "delete", runs or [], workflow, status, since, where or [], reason, {}, dry_run, apply, json, by, review or []
     )
     steer(
         typed,

@@ -9,6 +9,7 @@ import typer
 
 from weft.cli.options import (
     AppFile,
+    Apply,
     BulkJson,
     DryRun,
     OfWorkflow,
@@ -19,7 +20,6 @@ from weft.cli.options import (
     Url,
     Where,
     WithStatus,
-    Yes,
 )
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def cancel(
     since: Since = None,
     where: Where = None,
     dry_run: DryRun = False,
-    yes: Yes = False,
+    apply: Apply = False,
     review: Review = None,
     url: Url = None,
     app: AppFile = None,
@@ -57,7 +57,7 @@ def cancel(
         reason,
         options,
         dry_run,
-        yes,
+        apply,
         json,
         review=review or [],
     )
@@ -73,7 +73,7 @@ def pause(
     since: Since = None,
     where: Where = None,
     dry_run: DryRun = False,
-    yes: Yes = False,
+    apply: Apply = False,
     review: Review = None,
     url: Url = None,
     app: AppFile = None,
@@ -84,7 +84,7 @@ def pause(
     from weft.cli.run_control import pause_run
 
     typed = TypedBulk(
-        "pause", runs or [], workflow, status, since, where or [], reason, {}, dry_run, yes, json, review=review or []
+        "pause", runs or [], workflow, status, since, where or [], reason, {}, dry_run, apply, json, review=review or []
     )
     steer(typed, lambda run: pause_run(run, reason=reason, url=url, app=app), url, app)
 
@@ -98,7 +98,7 @@ def resume(
     since: Since = None,
     where: Where = None,
     dry_run: DryRun = False,
-    yes: Yes = False,
+    apply: Apply = False,
     review: Review = None,
     url: Url = None,
     app: AppFile = None,
@@ -109,7 +109,18 @@ def resume(
     from weft.cli.run_control import resume_run
 
     typed = TypedBulk(
-        "resume", runs or [], workflow, status, since, where or [], reason, {}, dry_run, yes, json, review=review or []
+        "resume",
+        runs or [],
+        workflow,
+        status,
+        since,
+        where or [],
+        reason,
+        {},
+        dry_run,
+        apply,
+        json,
+        review=review or [],
     )
     steer(typed, lambda run: resume_run(run, reason=reason, url=url, app=app), url, app)
 
@@ -129,7 +140,7 @@ def retry(
     since: Since = None,
     where: Where = None,
     dry_run: DryRun = False,
-    yes: Yes = False,
+    apply: Apply = False,
     review: Review = None,
     url: Url = None,
     app: AppFile = None,
@@ -152,7 +163,7 @@ def retry(
         reason,
         options,
         dry_run,
-        yes,
+        apply,
         json,
         review=review or [],
     )

@@ -36,6 +36,8 @@ REVIEW = "review"
 """Where a bulk asks the people who must agree to it."""
 RUNS_MAX = 50_000
 """The most runs that one bulk goes through."""
+NAMED_MAX = 100
+"""The most ids that an error names."""
 BATCH = 48
 """How many runs one step of a bulk goes through. A pause or cancel of the bulk waits for them."""
 AT_ONCE = 16
@@ -55,7 +57,7 @@ class BulkService:
         verb.check(order.options)
         rows = await self._rows(order)
         job = BulkJob(verb=order.verb, ids=(), uids=(), options=order.options)
-        judged = await _some_at_once(lambda pair: self._judge(verb, pair, job), list(rows.items()))
+        judged = await _some_at_once(lambda row: self._judge(verb, row, job), list(rows.values()))
         verdicts = {run: one for run, one in zip(rows, judged, strict=True) if isinstance(one, Judgement)}
         acts = sum(one.acts for one in verdicts.values())
         return BulkPlan(
@@ -65,7 +67,7 @@ class BulkService:
             unchanged=len(verdicts) - acts,
             refused=group_refusals([one for one in judged if isinstance(one, BulkRefusal)]),
             ids=list(rows),
-            uids=[row.uid if row is not None else "" for row in rows.values()],
+            uids=[row.uid for row in rows.values()],
             options=order.options,
             expects={run: one.expects for run, one in verdicts.items() if one.expects},
         )
@@ -135,18 +137,15 @@ class BulkService:
         )
         return row.id, plan
 
-    async def _rows(self, order: BulkOrder) -> dict[str, RunRow | None]:
-        """Return the runs of an order by id, in order. Raises UsageError, LimitExceeded."""
+    async def _rows(self, order: BulkOrder) -> dict[str, RunRow]:
+        """Return the runs of an order by id, in order. Raises UsageError, LimitExceeded, NotFound."""
         if bool(order.ids) is (order.filter != BulkFilter()):
             hint = "A bulk for all runs would have no way back: name at least a workflow or a status."
             message = "A bulk is for runs by their ids, or for those that a filter finds."
             raise UsageError(message, hint=hint, code="bulk.no_runs")
         if order.ids:
-            ids = list(dict.fromkeys(order.ids))
-            _check_size(len(ids))
-            find = self._service.store.directory.find
-            return dict(zip(ids, await _some_at_once(lambda run: find(RunId(run)), ids), strict=True))
-        rows: dict[str, RunRow | None] = {}
+            return await self._named(list(dict.fromkeys(order.ids)))
+        rows: dict[str, RunRow] = {}
         query = await self._query(order.filter)
         while True:
             page = await self._service.search(query)
@@ -155,6 +154,18 @@ class BulkService:
             if page.cursor is None:
                 return rows
             query = msgspec.structs.replace(query, after=page.cursor)
+
+    async def _named(self, ids: Sequence[str]) -> dict[str, RunRow]:
+        """Return the runs with these ids. Raises LimitExceeded; NotFound with all ids that no run has."""
+        _check_size(len(ids))
+        find = self._service.store.directory.find
+        rows = dict(zip(ids, await _some_at_once(lambda run: find(RunId(run)), ids), strict=True))
+        missing = [repr(run[:100]) for run, row in rows.items() if row is None]
+        if missing:
+            more = f" and {len(missing) - NAMED_MAX:,} more" if len(missing) > NAMED_MAX else ""
+            what = "There is no run" if len(missing) == 1 else "There are no runs"
+            raise NotFound(f"{what} {', '.join(missing[:NAMED_MAX])}{more}.", hint="Nothing was changed.")
+        return rows
 
     async def _query(self, wanted: BulkFilter) -> RunQuery:
         parent = await self._service.row(RunId(wanted.parent)) if wanted.parent is not None else None
@@ -168,14 +179,11 @@ class BulkService:
             limit=PAGE,
         )
 
-    async def _judge(self, verb: BulkVerb, found: tuple[str, RunRow | None], job: BulkJob) -> Judgement | BulkRefusal:
-        run, row = found
+    async def _judge(self, verb: BulkVerb, row: RunRow, job: BulkJob) -> Judgement | BulkRefusal:
         try:
-            if row is None:
-                raise NotFound(f"There is no run {run[:100]!r}.")
             return await verb.judge(self._service, row, job)
         except WeftError as error:
-            return _refusal(run, row, error)
+            return _refusal(row.id, row, error)
 
 
 async def apply_batch(service: RunService, bulk: tuple[RunId, RunUid], job: BulkJob, first: int) -> BulkBatch:
@@ -188,16 +196,19 @@ async def apply_batch(service: RunService, bulk: tuple[RunId, RunUid], job: Bulk
     seen = TenantService(service, prefix[1:-1]) if prefix else service
     verb = find_verb(job.verb)
 
-    async def apply(run: tuple[str, str]) -> BulkRefusal | None:
+    async def apply(run: tuple[str, str]) -> BulkRefusal | str | None:
         return await service.retry_until_available(lambda: _apply(seen, verb, run, job, f"bulk/{uid}"))
 
     some = list(zip(job.ids, job.uids, strict=True))[first : first + BATCH]
-    return BulkBatch(len(some), [one for one in await _some_at_once(apply, some) if one is not None])
+    done = await _some_at_once(apply, some)
+    refusals = [one for one in done if isinstance(one, BulkRefusal)]
+    return BulkBatch(len(some), refusals, [one for one in done if isinstance(one, str)])
 
 
 async def _apply(
     service: RunService, verb: BulkVerb, run: tuple[str, str], job: BulkJob, key: str
-) -> BulkRefusal | None:
+) -> BulkRefusal | str | None:
+    """Carry out the verb for one run. Returns the refusal, or the run that it made."""
     run_id, uid = run
     row: RunRow | None = None
     try:
@@ -208,7 +219,7 @@ async def _apply(
         if row is None:
             await verb.repeat(service, RunId(run_id), job, key)
         else:
-            await verb.apply(service, row, job, key)
+            return await verb.apply(service, row, job, key)
     except StoreError as error:
         if isinstance(error, Unavailable):
             raise

@@ -90,8 +90,8 @@ class ForkVerb:
         await ForkLog(service, row, _order(job.options, job.reason), ForkIdentity(RunUid("fork"), row.id)).append()
         return Judgement()
 
-    async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> None:
-        await ForkService(service).fork(row.id, _order(job.options, job.reason), by=job.by, key=key)
+    async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> str:
+        return (await ForkService(service).fork(row.id, _order(job.options, job.reason), by=job.by, key=key)).id
 
     async def repeat(self, service: RunService, run_id: RunId, job: BulkJob, key: str) -> None:
         raise not_there(run_id)

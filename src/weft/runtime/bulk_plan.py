@@ -9,6 +9,9 @@ import msgspec
 
 from weft.core.ids import Millis
 
+MADE_MAX = 200
+"""The most new runs that the result of a bulk names."""
+
 
 class BulkFilter(msgspec.Struct, frozen=True, kw_only=True):
     """The runs that a bulk is for, as lists of runs are filtered."""
@@ -71,10 +74,11 @@ class BulkRefusal(msgspec.Struct, frozen=True):
 
 
 class BulkBatch(msgspec.Struct, frozen=True):
-    """What one step of a bulk did: how many runs it went through, and those that refused."""
+    """What one step of a bulk did: how many runs it went through, those that refused, and the runs that it made."""
 
     tried: int
     refusals: list[BulkRefusal]
+    made: list[str] = []
 
 
 class BulkResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +87,8 @@ class BulkResult(msgspec.Struct, frozen=True, kw_only=True):
     verb: str
     applied: int = 0
     refused: list[RefusedRuns] = []
+    made: list[str] = []
+    """The ids of new runs, such as forks, in the order of their originals: the first 200."""
     approved_by: list[str] = []
     """Who agreed, if the bulk was reviewed."""
     rejected: str = ""
@@ -97,7 +103,8 @@ class BulkResult(msgspec.Struct, frozen=True, kw_only=True):
         """Return the result with some more runs."""
         refused = group_refusals(batch.refusals, self.refused)
         applied = self.applied + batch.tried - len(batch.refusals)
-        return msgspec.structs.replace(self, applied=applied, refused=refused)
+        made = [*self.made, *batch.made][:MADE_MAX]
+        return msgspec.structs.replace(self, applied=applied, refused=refused, made=made)
 
 
 def group_refusals(refusals: Sequence[BulkRefusal], before: Sequence[RefusedRuns] = ()) -> list[RefusedRuns]:

@@ -24,7 +24,7 @@ class BulkJob(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     verb: str
     ids: Sequence[str]
     uids: Sequence[str]
-    """The runs that had these ids at the dry run. Empty for an id that nobody had."""
+    """The runs that had these ids at the dry run."""
     reason: str = ""
     by: str = ""
     options: Mapping[str, Any] = {}
@@ -64,8 +64,11 @@ class BulkVerb(Protocol):
         """Return what would be done to this run. Changes nothing. Raises the refusal."""
         ...
 
-    async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> None:
-        """Do it. The same key has no effect twice. Raises the refusal."""
+    async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> str | None:
+        """Do it. The same key has no effect twice. Returns the id of the run that was made, if any.
+
+        Raises the refusal.
+        """
         ...
 
     async def repeat(self, service: RunService, run_id: RunId, job: BulkJob, key: str) -> None:

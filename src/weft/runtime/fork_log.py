@@ -163,7 +163,11 @@ class ForkLog:
             machine,
             (
                 e.RunForked(
-                    effects=order.effects, children=restarted, yes=list(order.yes), by=self._by, reason=order.reason
+                    effects=order.effects,
+                    children=restarted,
+                    yes=list(order.approved),
+                    by=self._by,
+                    reason=order.reason,
                 ),
             ),
         )

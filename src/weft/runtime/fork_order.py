@@ -36,7 +36,7 @@ class ForkOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The version with which the fork goes on: a version of the code, or a version or tag of a graph. In a goal run,
     ``now`` stands for the steps that are registered now."""
     effects: e.Effects = "perform"
-    yes: Sequence[str] = ()
+    approved: Sequence[str] = ()
     """Places whose irreversible work may be performed without asking."""
     id: str | None = None
     reason: str = ""
@@ -56,7 +56,7 @@ class ForkOptions(TypedDict, total=False):
     given: Mapping[str, Any]
     to: str
     effects: e.Effects
-    yes: Sequence[str]
+    approved: Sequence[str]
     id: str | None
     reason: str
 

@@ -46,7 +46,7 @@ class ForkService:
         Raises NotFound, Refused, UsageError, BadValue, IdTaken, RunUnreadable: nothing was written.
         """
         check_order(order)
-        values.encode([order.reason, by, *order.yes], what="the fork has")
+        values.encode([order.reason, by, *order.approved], what="the fork has")
         service = self._service
         row = await service.row(RunId(run_id))
         check_forkable(row)

@@ -38,7 +38,7 @@ class NewFork(views.Form, frozen=True, kw_only=True):
     to: views.Name | None = None
     """The version of the code with which the fork goes on."""
     effects: Effects = "perform"
-    yes: Annotated[list[views.Id], Meta(max_length=100)] = msgspec.field(default_factory=list)
+    approved: Annotated[list[views.Id], Meta(max_length=100)] = msgspec.field(default_factory=list)
     """Places whose irreversible work may be performed without asking."""
     id: views.Id | None = None
     reason: views.Text = ""
