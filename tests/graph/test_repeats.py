@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+import weft
 from tests.graph.random_plays import Play, Program
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.graph.program import NodeTask
 from weft.errors import NotFound, Refused
 from weft.graphs.load import load_graph
+from weft.testing import World
 
 GRAPH = {
     "name": "flow",
@@ -135,3 +137,59 @@ def test_a_node_that_has_ended_cannot_be_set() -> None:
     play, _ = failed_at("d")
     with pytest.raises(NotFound, match="fork"):
         play.tell(c.SetResult(place="a", output=Raw(b"1")))
+
+
+def waiting_behind_a_charge() -> tuple[World, weft.App, list[int]]:
+    """Start a run that has charged 5, and waits."""
+    app, charged = weft.App("memory://"), list[int]()
+
+    @app.step(effect="irreversible")
+    async def charge(cents: int) -> str:
+        charged.append(cents)
+        return "charged"
+
+    nodes = {
+        "price": {"pass": True, "next": "pay"},
+        "pay": {"step": "charge", "with": {"cents": 5}, "next": "wait"},
+        "wait": {"receive": "go"},
+    }
+    app.graph({"name": "shop", "nodes": nodes})
+    world = World(app)
+    world.start("shop", {}, id="run")
+    world.settle()
+    return world, app, charged
+
+
+MOVED = [
+    {"op": "move", "from": "/nodes/pay", "path": "/nodes/pay2"},
+    {"op": "replace", "path": "/nodes/price/next", "value": "pay2"},
+]
+DEARER = {"op": "replace", "path": "/nodes/pay2/with/cents", "value": 6}
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+@pytest.mark.parametrize("dearer", [True, False])
+def test_going_back_finds_the_work_of_a_node_that_is_gone(*, at_once: bool, dearer: bool) -> None:
+    world, app, charged = waiting_behind_a_charge()
+    ops = [*MOVED, DEARER] if dearer else MOVED
+
+    async def go_back() -> None:
+        run = app.get("run")
+        if at_once:
+            plan = await run.patch(ops, move=[{"node": "wait", "to": "price"}], reason="back")
+            assert ("repeats", "pay") in [(entry.what, entry.place) for entry in plan.entries]
+        else:
+            await run.patch(ops, reason="renamed")
+            await run.retry(start="price")
+
+    async def approve() -> None:
+        await app.get("run").decide("pay2", approved=True)
+
+    world.perform(go_back)
+    world.settle()
+    assert charged == [5]
+    if dearer:
+        world.perform(approve)
+        world.settle()
+        assert charged == [5, 6]
+    world.close()

@@ -125,6 +125,7 @@ class Context:
         codec = _result_codec(fn)
         n, entry = driver.find(scope, check_name(name), "step")
         if entry is None:
+            policy = policy_of(retries=retries, timeout=timeout, effect=effect)
             ask = c.ScheduleTask(
                 scope.prefix,
                 name,
@@ -132,10 +133,11 @@ class Context:
                 name,
                 Raw(b"{}"),
                 "",
-                policy_of(retries=retries, timeout=timeout, effect=effect),
+                policy,
                 _undo_plan(name, undo),
                 inline=True,
                 early=ephemeral,
+                passed=driver.passed(scope, policy),
             )
             # The body is set first, because an ephemeral step begins while it is being recorded.
             driver.bodies[driver.machine.state.seq + 1] = InlineBody(fn, codec)

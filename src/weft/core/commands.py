@@ -237,6 +237,8 @@ class ScheduleTask(Ask, frozen=True):
     undo: UndoPlan | None = None
     inline: bool = False
     early: bool = False
+    passed: tuple[str, ...] = ()
+    """Places of irreversible work, dropped by a retry, that the code has passed without asking for it."""
 
 
 class SetTimer(Ask, frozen=True):

@@ -79,6 +79,8 @@ class Earlier(msgspec.Struct, frozen=True, omit_defaults=True):
     """The digest of its step and input. If it is empty, the repeated work is the same."""
     output: Raw = ABSENT
     """Its recorded result, if it has one."""
+    step: str = ""
+    """Its step, if that must not be performed twice: then it is also found by step and input, at another place."""
 
 
 class Parent(msgspec.Struct, frozen=True, omit_defaults=True):

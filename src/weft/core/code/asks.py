@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+import msgspec
+
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.locations import compact, key_of, registered
@@ -16,7 +18,7 @@ from weft.core.ids import EntryId, child_uid, tenant_prefix
 from weft.core.run import withheld
 from weft.core.run.env import Env
 from weft.core.run.messages import take_buffered, waiting_messages
-from weft.core.run.repeats import repeat_task
+from weft.core.run.repeats import find_equal, repeat_elsewhere, repeat_task
 from weft.errors import Failure, WeftError
 
 
@@ -82,11 +84,21 @@ def _task(state: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], _
         early=ask.early,
     )
     if state.earlier:
-        place = key_of(ask.scope, ask.name, ask.n)
-        earlier = state.earlier.get(place)
-        if earlier is not None:
-            event = repeat_task(state, earlier, place, event, ask.digest)
+        return _repeat(state, ask, event)
     return (event,)
+
+
+def _repeat(state: CodeState, ask: c.ScheduleTask, event: e.TaskScheduled) -> Sequence[e.AnyEvent]:
+    """Return the events of a task that may repeat work that a retry dropped, here or at another place."""
+    place = key_of(ask.scope, ask.name, ask.n)
+    earlier = state.earlier.get(place)
+    if ask.passed and (earlier is None or earlier.digest != ask.digest):
+        done = {entry.key: entry.output for entry in state.entries.values() if entry.once and entry.status == "done"}
+        passed = [state.earlier[one] for one in ask.passed]
+        dropped = [msgspec.structs.replace(one, output=done.get(one.place, e.ABSENT)) for one in passed]
+        if earlier is None or find_equal(dropped, event.step, ask.digest) is not None:
+            return repeat_elsewhere(state, dropped, place, event, ask.digest)
+    return (event if earlier is None else repeat_task(state, earlier, place, event, ask.digest),)
 
 
 def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:

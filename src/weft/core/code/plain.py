@@ -39,8 +39,6 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
     state.steps_done += 1
     entry.status = "done"
     entry.output = report.output
-    if task.policy.effect == "irreversible":
-        entry.once = True
     state.facts.append(number)
     return e.TaskSucceeded(task=number, output=report.output, attempt=report.attempt)
 
@@ -69,6 +67,8 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
     entry = state.entries[number] = Entry(
         EntryId(number), key, "step", digest=ask.digest, optional=policy.effect == "pure"
     )
+    if policy.effect == "irreversible":
+        entry.once = ask.step
     index.add(entry)
     return (
         e.TaskScheduled(

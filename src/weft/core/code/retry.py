@@ -21,14 +21,14 @@ _encode = msgspec.json.Encoder().encode
 
 def is_kept(entry: Entry) -> bool:
     """Return whether a retry keeps the result of an entry, because its step must not be performed twice."""
-    return entry.once and entry.status == "done"
+    return bool(entry.once) and entry.status == "done"
 
 
 def _earlier(state: CodeState, dropped: Sequence[int], first: int) -> dict[str, e.Earlier]:
     """Return the work that is repeated: the dropped steps. Results kept after ``first`` too, for another input."""
     numbers, undone = set(dropped), set(state.undone)
     return {
-        entry.key: e.Earlier(entry.key, state.renewed.get(entry.key, 0), entry.digest)
+        entry.key: e.Earlier(entry.key, state.renewed.get(entry.key, 0), entry.digest, step=entry.once)
         for number, entry in state.entries.items()
         if entry.kind == "step"
         and entry.key not in undone

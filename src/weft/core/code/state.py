@@ -30,8 +30,8 @@ class Entry(msgspec.Struct, omit_defaults=True):
     """When a wait for messages times out. A refused message does not extend it."""
     optional: bool = False
     """Whether replay may skip this entry, because it is a pure step or was recorded after one that a retry dropped."""
-    once: bool = False
-    """Whether this is a step that was performed and must not be performed twice."""
+    once: str = ""
+    """The step, if it must not be performed twice."""
 
 
 class Scope(msgspec.Struct):

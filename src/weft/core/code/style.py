@@ -124,7 +124,8 @@ class CodeStyle:
         if kind == "step":
             entry.digest = event.digest
             entry.optional = event.policy.effect == "pure" or event.early
-            self.state.earlier.pop(entry.key, None)
+            entry.once = event.step if event.policy.effect == "irreversible" else ""
+            self._forget_earlier(entry, event.again)
         elif kind == "receive":
             entry.due = event.due
         elif kind == "child":
@@ -132,6 +133,16 @@ class CodeStyle:
             entry.child = event.run_id
             if event.refused is not None:
                 self._fail(entry, event.refused)
+
+    def _forget_earlier(self, entry: Entry, again: e.Repetition | None) -> None:
+        """Forget the work that an entry repeats. A result that was kept for another place is no longer there."""
+        earlier = self.state.earlier
+        earlier.pop(entry.key, None)
+        if again is not None and again.kept and again.place in earlier:
+            del earlier[again.place]
+            moved = self.index.find(again.place)
+            if moved is not None:
+                self._drop(moved.id)
 
     def settled(self, ended: Ended) -> None:
         """Store the result of an entry and append it to the facts for the code."""
@@ -152,7 +163,8 @@ class CodeStyle:
         else:
             entry.status = "done"
             entry.output = Raw(_encode(ended.messages)) if ended.how == "messages" else ended.output
-            entry.once = ended.task is not None and ended.task.policy.effect == "irreversible"
+            if ended.task is None:
+                entry.once = ""  # nobody performed it
             self.state.facts.append(ended.number)
 
     def _succeeded_late(self, entry: Entry, ended: Ended) -> bool:
@@ -200,6 +212,8 @@ class CodeStyle:
     def _drop_scope(self, prefix: str) -> None:
         state = self.state
         for number in self.index.drop(prefix):
+            if state.earlier and number in state.entries:
+                state.earlier.pop(state.entries[number].key, None)
             self._drop(number)
         if state.dropped > 256 and state.dropped * 2 > len(state.facts):
             state.facts = [fact for fact in state.facts if fact == CANCEL or fact in state.entries]

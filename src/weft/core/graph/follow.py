@@ -18,7 +18,7 @@ from weft.core.graph import node_start
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
 from weft.core.graph.model import START, AskWork, ReceiveWork
-from weft.core.graph.patch.repeated import find_repeated
+from weft.core.graph.patch.repeated import find_dropped, find_repeated
 from weft.core.graph.program import HostedGraph
 from weft.core.graph.route import route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
@@ -27,7 +27,7 @@ from weft.core.ids import EntryId, derive
 from weft.core.run import lifecycle, messages, undo
 from weft.core.run.composites import composite_fields, is_unmarked, leaf, open_raw
 from weft.core.run.env import Env
-from weft.core.run.repeats import digest_of_work, repeat_work
+from weft.core.run.repeats import digest_of_work, find_equal, repeat_elsewhere, repeat_work
 from weft.core.run.revisions import version_at
 from weft.core.run.state import Undo
 from weft.errors import Failure, WeftError
@@ -110,14 +110,22 @@ class Follower:
             case "failing":
                 return self._route_failure(token, env)
         begun = node_start.start(self.program, self.view(token, token.value, env, error=token.error))
-        if isinstance(begun[0], e.TaskScheduled) and (token.earlier is not None or token.node in self.state.repeated):
-            task, place = begun[0], f"{token.node}/{token.id}"
-            digest = digest_of_work(task.step, task.input)
-            earlier = token.earlier or find_repeated(self.state, token, digest)
-            return begun if earlier is None else repeat_work(self.state, earlier, place, task, digest)
+        if isinstance(begun[0], e.TaskScheduled) and (token.earlier is not None or self.state.repeated):
+            return self._repeat(token, begun[0])
         passed = begun[-1]
         limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
         return begun if limit is None else lifecycle.begin_end(self.state, limit)
+
+    def _repeat(self, token: Token, task: e.TaskScheduled) -> Sequence[e.AnyEvent]:
+        """Return the events of a task that may repeat work, at this node or at another one."""
+        state, place = self.state, f"{token.node}/{token.id}"
+        digest = digest_of_work(task.step, task.input)
+        earlier = token.earlier or find_repeated(state, token, digest)
+        if task.policy.effect == "irreversible" and (earlier is None or earlier.digest not in ("", digest)):
+            dropped = find_dropped(state, token)
+            if find_equal(dropped, task.step, digest) is not None or (earlier is None and dropped):
+                return repeat_elsewhere(state, dropped, place, task, digest)
+        return (task,) if earlier is None else repeat_work(state, earlier, place, task, digest)
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         straight = self.ways.straight.get(token.node)
@@ -167,7 +175,7 @@ class Follower:
         None if that state is not known; the task is then decided when the token has arrived. Raises MissingInputs.
         """
         node = self.ways.tasks.get(taken[0].edge) if len(taken) == 1 else None
-        if node is None or len(self.state.agenda) > 1 or node.id in self.state.repeated:
+        if node is None or len(self.state.agenda) > 1 or self.state.repeated:
             return None
         behind = derive(token.id, taken[0].edge, 0)
         fixed = node_start.fixed_task(self.program, node, behind)

@@ -208,8 +208,8 @@ class GraphStyle:
 
     def _task_opened(self, event: e.TaskScheduled, token: Token, task: OpenTask) -> None:
         task.place = f"{token.node}/{token.id}"
-        if event.again is not None and token.node in self.state.repeated:
-            forget_repeated(self.state, token.node, event.again)
+        if event.again is not None and self.state.repeated:
+            forget_repeated(self.state, event.again)
         if event.undo is None:
             return
         task.within = branch_keys(token.path)

@@ -57,6 +57,26 @@ def repeat_task(state: State, earlier: Earlier, place: str, event: TaskScheduled
     return msgspec.structs.replace(event, again=Repetition(earlier.place, n, confirm=_why(event.step, equal=equal)))
 
 
+def find_equal(dropped: Sequence[Earlier], step: str, digest: str) -> Earlier | None:
+    """Return the first dropped work with a result for this step and input."""
+    return next((one for one in dropped if one.step == step and one.digest == digest and bytes(one.output)), None)
+
+
+def repeat_elsewhere(
+    state: State, dropped: Sequence[Earlier], place: str, event: TaskScheduled, digest: str
+) -> Sequence[AnyEvent]:
+    """Return the events of an irreversible task at a place without earlier work, if such work was dropped elsewhere.
+
+    Its place may have been renamed. So the result of equal work is kept, and if there is none, people are asked.
+    """
+    equal = find_equal(dropped, event.step, digest)
+    if equal is not None:
+        return repeat_work(state, equal, place, event, digest)
+    steps = ", ".join(dict.fromkeys(one.step for one in dropped))
+    why = f"{event.step} must not be performed twice, and the run has gone back behind {steps}, at another place."
+    return (msgspec.structs.replace(event, again=Repetition(place, state.renewed.get(place, 0), confirm=why)),)
+
+
 def _is_equal(earlier: Earlier, digest: str) -> bool:
     return not earlier.digest or earlier.digest == digest
 

@@ -19,6 +19,7 @@ from weft.core import values
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import Entry
+from weft.core.events import Policy
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import lifecycle
 from weft.errors import BadValue, Diverged, Evicted, Failure, ForeignAwait, LimitExceeded, WeftError
@@ -448,6 +449,14 @@ class CodeDriver:
         entry = self.machine.entry(command)
         self._visited.add(entry.id)
         return entry
+
+    def passed(self, scope: CodeScope, policy: Policy) -> tuple[str, ...]:
+        """Return the places of dropped work that a new irreversible step may repeat, because its place was renamed."""
+        state = self.machine.state
+        if not state.earlier or policy.effect != "irreversible":
+            return ()
+        reached = {entry.key for number, entry in state.entries.items() if number in self._visited}
+        return self._unreached.passed(scope, state, reached)
 
     def schedule(self, ask: c.ScheduleTask) -> Entry:
         """Record a new step."""

@@ -9,6 +9,7 @@ Rules: docs/internals/engine.md#rule-21.
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from weft.core.code.state import CodeState, Entry
@@ -98,6 +99,22 @@ class Unreached:
                 at = at.outer
         return None
 
+    def passed(self, scope: NameScope[Any], state: CodeState, keys: Collection[str]) -> tuple[str, ...]:
+        """Return the places of dropped irreversible work that the code has passed, in this scope or an outer one.
+
+        ``keys`` are the places of entries that the code has reached.
+        """
+        found = []
+        for key, earlier in state.earlier.items():
+            if not earlier.step or key in keys:
+                continue
+            at: NameScope[Any] | None = scope
+            while at is not None and not (key.startswith(at.prefix) and _is_passed(at, key)):
+                at = at.outer
+            if at is not None:
+                found.append(key)
+        return tuple(found)
+
     def has_items(self, inner: NameScope[Any], count: int) -> bool:
         """Return whether something acted in an item of a map after the first ``count``."""
         prefix = f"{inner.prefix}~"
@@ -116,13 +133,19 @@ class Unreached:
             log.warning("weft: %s ends, and replay no longer reaches the recorded %s", state.run_id, names)
 
 
+def _is_passed(scope: NameScope[Any], key: str) -> bool:
+    """Return whether the code has passed a place that it has not reached, and that lies in its scope."""
+    first, _, rest = key[len(scope.prefix) :].partition("/")
+    return not rest or not (first[0] == "~" or scope.has_entered(first))
+
+
 def _missed_in(scope: NameScope[Any], entry: Entry, state: CodeState) -> Missed | None:
+    if not _is_passed(scope, entry.key):
+        return None
     first, _, rest = entry.key[len(scope.prefix) :].partition("/")
     place = scope.prefix + first
     if not rest:
         return Missed(entry, place, entry.kind)
-    if first[0] == "~" or scope.has_entered(first):
-        return None
     return Missed(entry, place, "branch" if scope.holds_branches else _operation(place, rest, state))
 
 

@@ -278,7 +278,7 @@ class GraphJudge:
             targets += [(node, steps_of(path)) for node in self._form.again if node in self._past.has_run(path)]
         known = {(one.earlier.place, one.earlier.n) for one in event.tokens if one.earlier is not None}
         found = []
-        for one, effect in works_behind(targets, self._new_scopes, self._past.works, self._state.tokens):
+        for one, effect in works_behind(targets, self._new_scopes, self._past, self._state.tokens):
             if effect == "irreversible":
                 detail = KEEPS if bytes(one.work.output) else ASKS
                 self._entries.append(PlanEntry("repeats", one.node, detail=detail))

@@ -27,6 +27,9 @@ class TokenWork(msgspec.Struct, frozen=True):
     path: Path
     work: e.Earlier
     effect: str
+    step: str
+    seq: int
+    """The number of the event that began it."""
 
 
 class NodeVisit(msgspec.Struct, frozen=True):
@@ -37,6 +40,8 @@ class NodeVisit(msgspec.Struct, frozen=True):
     token: str = ""
     path: Path = []
     """The scope in which it worked. The header of a loop has run in the scopes around it too."""
+    seq: int = 0
+    """The number of the event before it was routed."""
     visit: int = 0
     """The number of this visit in the past of the tokens that came from it."""
 
@@ -93,7 +98,9 @@ class _Notes:
     def before(self, event: e.AnyEvent) -> None:
         if isinstance(event, e.NodeRouted) and event.token:
             token = self._state.tokens[event.token]
-            visit = NodeVisit(token.value, self._work(token, event), token.id, token.path, _visit_number(token))
+            visit = NodeVisit(
+                token.value, self._work(token, event), token.id, token.path, self._state.seq, _visit_number(token)
+            )
             self.ran.setdefault(path_key(token.path), {})[token.node] = visit
             entered = list(token.path)
             while entered and entered[-1].kind == "l" and self._heads(entered[-1].id, token.node):
@@ -119,7 +126,8 @@ class _Notes:
             number = self._state.seq
             task = self._state.tasks.get(number) or self._state.parked[number]
             token = self._state.tokens[scheduled.token]
-            self.works[token.id] = TokenWork(token.node, token.path, work_of(self._state, task), task.policy.effect)
+            work = work_of(self._state, task)
+            self.works[token.id] = TokenWork(token.node, token.path, work, task.policy.effect, task.step, number)
         if isinstance(event, e.RunPatched) and event.nodes:
             for visits in self.ran.values():
                 for old, new in event.nodes.items():

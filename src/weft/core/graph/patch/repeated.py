@@ -6,10 +6,12 @@ of tokens change with a move, so work is found by its node, inside the scope to 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
 
 from weft.core import events as e
-from weft.core.graph.patch.past import TokenWork
+from weft.core.graph.patch.past import Past
 from weft.core.graph.patch.static_scopes import StaticScopes
 from weft.core.graph.tokens import GraphState, Path, Repeatable, Seg, Token
 
@@ -23,13 +25,20 @@ def find_repeated(state: GraphState, token: Token, digest: str) -> e.Earlier | N
     return next((work for work in works if work.digest == digest), works[0] if works else None)
 
 
-def forget_repeated(state: GraphState, node: str, again: e.Repetition) -> None:
+def find_dropped(state: GraphState, token: Token) -> list[e.Earlier]:
+    """Return the irreversible work that the run went back behind, at any node, and has not come to again."""
+    found = (one for works in state.repeated.values() for one in works if _is_inside(token.path, one.path))
+    return [one.work for one in found if one.work.step]
+
+
+def forget_repeated(state: GraphState, again: e.Repetition) -> None:
     """Forget work that is done again. Other work at the same node may still be."""
-    left = [one for one in state.repeated.get(node, ()) if (one.work.place, one.work.n) != (again.place, again.n)]
-    if left:
-        state.repeated[node] = left
-    else:
-        state.repeated.pop(node, None)
+    for node, works in list(state.repeated.items()):
+        left = [one for one in works if (one.work.place, one.work.n) != (again.place, again.n)]
+        if left:
+            state.repeated[node] = left
+        else:
+            del state.repeated[node]
 
 
 def evolve_repeated(state: GraphState, event: e.RunPatched) -> None:
@@ -43,20 +52,28 @@ def evolve_repeated(state: GraphState, event: e.RunPatched) -> None:
 
 
 def works_behind(
-    targets: Iterable[Target], scopes: StaticScopes, works: Mapping[str, TokenWork], live: Iterable[str]
+    targets: Iterable[Target], scopes: StaticScopes, past: Past, live: Iterable[str]
 ) -> Iterator[tuple[e.RepeatedWork, str]]:
     """Yield the work that is done again behind nodes to which tokens were moved, each with its effect.
 
-    ``works`` has all work of the run by token, and ``live`` the tokens that go on with theirs.
+    ``live`` are the tokens that go on with their work. Irreversible work that began after such a node had run counts
+    too, if no token comes to its node now: another node may do the same.
     """
     staying = set(live)
     found: dict[tuple[str, int], tuple[e.RepeatedWork, str]] = {}
     for node, steps in targets:
         path = [Seg(kind, name, n) for kind, name, n in steps]  # type: ignore[arg-type]
         reached = _behind(scopes, node)
-        for token, one in works.items():
-            if token not in staying and one.effect != "pure" and one.node in reached and _is_inside(one.path, path):
-                repeated = e.RepeatedWork(one.node, steps, one.work)
+        visit = past.has_run(path).get(node)
+        for token, one in past.works.items():
+            if token in staying or one.effect == "pure" or not _is_inside(one.path, path):
+                continue
+            is_passed = one.effect == "irreversible" and visit is not None and one.seq > visit.seq
+            if one.node in reached or is_passed:
+                work = one.work
+                if one.effect == "irreversible":
+                    work = msgspec.structs.replace(work, step=one.step)
+                repeated = e.RepeatedWork(one.node, steps, work)
                 found[one.work.place, one.work.n] = (repeated, one.effect)
     yield from found.values()
 
