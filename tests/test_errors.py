@@ -128,6 +128,7 @@ CODES_WITHOUT_A_CLASS = {
     "ask.not_yours",
     "ask.other_subject",
     "run.not_root",
+    "run.forked",
     "code.unordered",
     "code.spinning",
     "run.timed_out",

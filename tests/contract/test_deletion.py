@@ -17,6 +17,7 @@ from weft.runtime import deletion
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.deletion import DeletionService, clear_doomed
 from weft.runtime.orders import StartOrder
+from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.service import RunService
 
 ROOT = RunId("id of run-1")
@@ -107,6 +108,9 @@ def test_who_deletes_what_may_not_be_deleted_learns_why(store: Store) -> None:
     assert go(service(store).keep(RunId("id of child"), "a court", by="bob")).id == ROOT
     with pytest.raises(RunKept):
         go(service(store).delete(ROOT, "asked"))
+    assert go(service(store).keep(ROOT, "a court", by="bob")).by == "bob", "the same hold again"
+    with pytest.raises(RunKept, match=r"kept already by bob \(a court\)"):
+        go(service(store).keep(ROOT, "a tax office", by="eve"))
     go(service(store).end_keep(ROOT))
     assert go(service(store).delete(ROOT, "asked", by="ann")).runs == 2
     with pytest.raises(NotFound):
@@ -116,6 +120,18 @@ def test_who_deletes_what_may_not_be_deleted_learns_why(store: Store) -> None:
         ("keep_end", ""),
         ("keep", "bob"),
     ]
+
+
+def test_a_run_is_not_deleted_while_an_open_fork_names_it(store: Store) -> None:
+    tree(store)
+    start(store, "fork", attributes={FORKED_FROM: f"{RUN}-c1"})
+
+    with pytest.raises(Refused, match=f"id of fork was forked from id of {RUN}-c1 and is open") as caught:
+        go(service(store).delete(ROOT, "asked"))
+    assert caught.value.code == "run.forked"
+    assert not go(store.holds.audit())
+    finish(store, "fork")
+    assert go(service(store).delete(ROOT, "asked")).runs == CHILDREN + 1
 
 
 def test_a_start_with_a_doomed_id_is_refused(store: Store, peer: Store) -> None:

@@ -9,9 +9,14 @@ RETENTION_PAGES: dict[str, tuple[str, str, str]] = {
         "Wait for the end of the run that the message names, or cancel it. Then delete the tree.",
     ),
     "run.kept": (
-        "A run was not deleted, because a hold lies on its tree.",
-        "weft keep protects a tree from deletion by anybody, and by retention too.",
-        "If it may be deleted now, end the hold: weft keep RUN --end. Both stay in the audit table.",
+        "A run was not deleted, or not kept for a second reason, because a hold lies on its tree.",
+        "weft keep protects a tree from deletion by anybody, until it is ended. A tree has one hold at a time.",
+        "weft keep RUN shows the hold, weft keep RUN --end ends it. To add a reason, put a new hold that names both.",
+    ),
+    "run.forked": (
+        "A run was not deleted, because an open run was forked from it.",
+        "A fork names the run from which it was made, and goes on with its results until it ends.",
+        "Wait for the end of the fork that the message names, or cancel it. Then delete the original.",
     ),
     "run.not_root": (
         "A run was not deleted, because it was started by another run.",

@@ -11,10 +11,10 @@ from weft.core.ids import RunId, RunUid
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.patches import moved_on, patch_refused
 from weft.errors import UsageError
-from weft.ports.retention import DoomOutcome, DoomResult
-from weft.ports.store import RunQuery, RunRow
+from weft.ports.retention import DoomOutcome
+from weft.ports.store import RunRow
 from weft.runtime.bulk_verbs import BulkJob, Judgement, not_there
-from weft.runtime.deletion import DeletionService, refusal
+from weft.runtime.deletion import DELETION, DeletionService
 from weft.runtime.fork_log import ForkIdentity, ForkLog
 from weft.runtime.fork_order import ForkOrder, check_order
 from weft.runtime.forks import ForkService, check_forkable
@@ -125,13 +125,9 @@ class DeleteVerb:
             raise UsageError(message, hint="Leave it out.", code="bulk.bad_option")
 
     async def judge(self, service: RunService, row: RunRow, job: BulkJob) -> Judgement:
-        if row.parent is not None:
-            raise refusal(row.id, DoomResult(outcome=DoomOutcome.NOT_ROOT))
-        open_run = row if row.ended_at is None else await _open_child(service, row)
-        if open_run is not None:
-            raise refusal(row.id, DoomResult(outcome=DoomOutcome.OPEN, run=open_run.id))
-        if row.uid in await service.store.holds.find([row.uid]):
-            raise refusal(row.id, DoomResult(outcome=DoomOutcome.KEPT))
+        result = await service.store.retention.doom(row.uid, msgspec.structs.replace(DELETION, dry_run=True))
+        if result.outcome is not DoomOutcome.DOOMED:
+            raise await DeletionService(service).refusal(row.id, result)
         return Judgement()
 
     async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> None:
@@ -140,9 +136,3 @@ class DeleteVerb:
     async def repeat(self, service: RunService, run_id: RunId, job: BulkJob, key: str) -> None:
         """Accept that this bulk has deleted the run before it was interrupted. Raises NotFound if it has not."""
         await DeletionService(service).delete(run_id, job.reason, by=job.by, key=key)
-
-
-async def _open_child(service: RunService, row: RunRow) -> RunRow | None:
-    """Return a run directly below this one that is not over."""
-    page = await service.search(RunQuery(parent=row.uid))
-    return next((child for child in page.rows if child.ended_at is None), None)

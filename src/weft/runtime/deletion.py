@@ -13,12 +13,14 @@ from weft.core.ids import RunId
 from weft.errors import NotFound, NotOver, Refused, RunKept, UsageError
 from weft.ports.boundary import boundary
 from weft.ports.retention import NEWEST, AuditEntry, DoomOutcome, DoomResult, DoomRule, Retention
-from weft.ports.store import RunRow
-from weft.runtime.run.append_extras import DEAD_LETTERS
+from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
+from weft.runtime.run.append_extras import DEAD_LETTERS, FORKED_FROM
 from weft.runtime.service import RunService
 
 ROWS_PER_CLEAR = 500
 """How many rows one transaction of a deletion deletes."""
+DELETION = DoomRule(unsettled=DEAD_LETTERS, named_by=FORKED_FROM)
+"""What must hold of a tree that somebody deletes."""
 BUSY_SECONDS = 0.05
 """How long to wait while another process deletes the same rows."""
 
@@ -57,7 +59,7 @@ class DeletionService:
         Raises:
             NotOver: a run of the tree is still open.
             RunKept: a hold lies on the tree.
-            Refused: the run has a parent.
+            Refused: the run has a parent, or an open run was forked from the tree.
             NotFound: there is no such run. With the same key, a repeated call returns the same result instead.
         """
         _check_reason(reason)
@@ -71,19 +73,28 @@ class DeletionService:
             return done
         details = {} if key is None else {"key": key}
         entry = self._entry("delete", row, reason, by, details)
-        result = await self._retention.doom(row.uid, DoomRule(unsettled=DEAD_LETTERS), entry)
+        result = await self._retention.doom(row.uid, DELETION, entry)
         if result.outcome is not DoomOutcome.DOOMED:
-            raise refusal(run_id, result)
+            raise await self.refusal(run_id, result)
         boundary("retention.doomed")
         await clear_doomed(self._retention, run_id)
         return DeletedTree(id=run_id, runs=result.runs, events=result.events, dead_letters=result.unsettled)
 
     async def keep(self, run_id: RunId, reason: str, *, by: str = "") -> LegalHold:
-        """Put a hold on the tree of a run: nobody deletes any of it before ``end_keep``. A second one is ignored."""
+        """Put a hold on the tree of a run: nobody deletes any of it before ``end_keep``.
+
+        The same hold again changes nothing. Raises RunKept if there is another: a tree has one hold at a time, so that
+        none ends with another.
+        """
         _check_reason(reason)
         root = await self._root(run_id)
-        await self._holds.add(root.uid, self._entry("keep", root, reason, by))
-        return await self.hold(run_id)
+        added = await self._holds.add(root.uid, self._entry("keep", root, reason, by))
+        hold = await self.hold(run_id)
+        if not added and not hold.kept:  # the other one ended meanwhile
+            return await self.keep(run_id, reason, by=by)
+        if not added and (hold.by, hold.reason) != (by, reason):
+            raise _another_hold(hold)
+        return hold
 
     async def end_keep(self, run_id: RunId, reason: str = "", *, by: str = "") -> LegalHold:
         """End the hold on the tree of a run. Does nothing if there is none."""
@@ -105,6 +116,15 @@ class DeletionService:
     ) -> Sequence[AuditEntry]:
         """Return who deleted or kept what, newest first: the entries with numbers below ``before``."""
         return await self._holds.audit(run=run_id, before=before, limit=limit)
+
+    async def refusal(self, run_id: RunId, result: DoomResult) -> Refused:
+        """Return the error for a deletion that the store refused."""
+        if result.outcome is not DoomOutcome.NAMED or result.run is None:
+            return refusal(run_id, result)
+        original = await self._service.row(result.run)
+        query = RunQuery(where={FORKED_FROM: original.uid}, internal=True)
+        forks = [fork.id for fork in (await self._service.search(query)).rows if fork.status not in OVER_STATUSES]
+        return _open_forks(run_id, result.run, forks)
 
     async def _root(self, run_id: RunId) -> RunRow:
         row = await self._service.row(run_id)
@@ -177,6 +197,27 @@ def refusal(run_id: str, result: DoomResult) -> Refused:
             return NotFound(f"{run_id} was deleted meanwhile.", run_id=run_id)
         case DoomOutcome.TOO_YOUNG | DoomOutcome.UNSETTLED | DoomOutcome.NAMED | DoomOutcome.DOOMED:
             return Refused(f"{culprit} is not deleted yet ({result.outcome}).", run_id=run_id)
+
+
+def _open_forks(run_id: str, original: str, forks: Sequence[str]) -> Refused:
+    names = ", ".join(forks[:10]) or "a run that you do not see"
+    more = f" and {len(forks) - 10} more" if len(forks) > 10 else ""
+    return Refused(
+        f"{names}{more} was forked from {original} and is open, so {run_id} is not deleted.",
+        hint=f"Wait for its end, or cancel it: weft cancel {forks[0] if forks else 'FORK'}",
+        code="run.forked",
+        run_id=run_id,
+    )
+
+
+def _another_hold(hold: LegalHold) -> RunKept:
+    who = f" by {hold.by}" if hold.by else ""
+    return RunKept(
+        f"{hold.id} is kept already{who} ({hold.reason}). A tree has one hold, so yours was not added.",
+        hint=f"To have it kept for both reasons, end that hold and name both: weft keep {hold.id} --end, "
+        f'then weft keep {hold.id} --reason "…"',
+        run_id=hold.id,
+    )
 
 
 def _check_reason(reason: str) -> None:
