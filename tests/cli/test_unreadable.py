@@ -1,5 +1,6 @@
 """A run that cannot be read, at the terminal."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,10 @@ def test_a_run_that_cannot_be_read(waiting: Weft, folder: Path, kind: str) -> No
         assert "p-1 cannot be read" in said.out
     assert waiting("show", "p-1", "--json").code == 0
     assert "its log cannot be read" in waiting("list").out
+    for words in ([], ["--sample", "1"]):
+        checked = waiting("check", "app.py", "--live", *words, "--json")
+        groups = json.loads(checked.out)["groups"]
+        assert (checked.code, [one["verdict"] for one in groups]) == (1, ["unreadable"])
 
     ended = waiting("cancel", "p-1", "--force")
     assert ended.code == 0, ended.err

@@ -12,6 +12,7 @@ import pytest
 import weft
 import weft.testing
 from weft.authoring.live_runs import change_to_try, check_runs
+from weft.core.ids import RunId
 from weft.observe.live_check import OpenRuns
 from weft.testing import World
 
@@ -121,6 +122,25 @@ def test_entries_that_the_code_passes_by_are_a_note() -> None:
 
     assert groups(report) == [("order", "unvisited", "charge", 2)]
     assert report.ok
+
+
+def test_a_run_that_its_host_could_not_read_does_not_fit() -> None:
+    def begin(world: World) -> None:
+        orders(2)(world)
+        world.settle()
+
+        async def mark() -> None:
+            service = world.app.service
+            row = await service.row(RunId("o-1"))
+            await service.store.log.mark_fault(row.uid, "a version is missing", status="held")
+
+        world.perform(mark)
+
+    report = found(code_app(), code_app(), begin)
+
+    assert groups(report) == [("order", "unreadable", "", 1), ("order", "fits", "", 1)]
+    assert "o-1 cannot be read: a version is missing" in str(report)
+    assert not report.ok
 
 
 def test_a_version_that_is_gone_is_not_hosted() -> None:

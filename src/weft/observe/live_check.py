@@ -12,12 +12,13 @@ import msgspec
 
 from weft.core import events as e
 from weft.core.ids import Millis, Seq
-from weft.errors import NotFound, Refused, RunUnreadable
+from weft.errors import Corrupt, NotFound, Refused, RunUnreadable
 from weft.observe.live_finding import HARMLESS, CheckedCode, LiveChange, LiveFinding, LiveRun
 from weft.observe.styles import views_of
 from weft.ports.store import OPEN_STATUSES, RunQuery, RunRow
 from weft.runtime.replays import fold_log
 from weft.runtime.service import RunService
+from weft.runtime.unreadable import reading, unreadable
 
 PAGE = 500
 NEXT = "This is about what is recorded. What a run would do next cannot be seen."
@@ -145,26 +146,38 @@ async def _last_place(service: RunService, row: RunRow) -> str:
     """Return the kind of the last event of a run and where it happened."""
     if not row.seq:
         return ""
-    stored = await service.store.log.events(row.uid, after=Seq(row.seq - 1), limit=1)
-    event = e.decode(stored[0].body) if stored else None
+    try:
+        stored = await service.store.log.events(row.uid, after=Seq(row.seq - 1), limit=1)
+        event = e.decode(stored[0].body) if stored else None
+    except Corrupt:
+        return "unreadable"
     return f"{type(event).__name__} {[getattr(event, name, None) for name in _PLACES]}"
 
 
 async def _check(run: LiveRun) -> LiveFinding:
     row = run.row
+    if row.fault is not None:
+        return _unreadable(unreadable(row, row.fault))
     if not row.seq:
         known = row.workflow in run.code.startable() if not row.version else run.code.program(row.workflow, row.version)
         return LiveFinding() if known else _unknown_start(run)
     try:
+        with reading(row):
+            await run.service.store.log.inbox(row.uid)
         return await views_of(row.style).check_live(run, await fold_log(run.service, row))
     except RunUnreadable as error:
-        return LiveFinding(verdict="unreadable", message=error.message)
+        return _unreadable(error)
     except NotFound:
         if await run.service.store.directory.row(row.uid) is not None:
             raise  # the version does not exist
         return LiveFinding()  # it was deleted meanwhile
     except Refused as error:
         return LiveFinding(verdict=error.code, message=error.message)  # its status does not allow the change
+
+
+def _unreadable(error: RunUnreadable) -> LiveFinding:
+    """Return the finding about a run that goes on with no code before its stored data is mended."""
+    return LiveFinding(verdict="unreadable", message=str(error))
 
 
 def _unknown_start(run: LiveRun) -> LiveFinding:
