@@ -245,11 +245,16 @@ def test_a_run_under_way_cannot_be_tried_again(waiting: Weft) -> None:
 
     assert said.code == 1
     assert "p-1 is running, so it cannot be retried." in said.err
+    assert "Pause it first: weft pause p-1" in waiting("retry", "p-1", "--from", "quote").err
+
+
+def test_a_run_that_has_completed_is_forked_instead_of_retried_from_a_place(over: Weft) -> None:
+    assert "weft fork order-1 --before charge" in over("retry", "order-1", "--from", "charge").err
 
 
 def test_a_result_is_set_by_hand(waiting: Weft) -> None:
     refused = waiting("set", "p-1", "quote", "--output", "1")
-    assert (refused.code, "Send the message: weft send p-1 NAME" in refused.err) == (1, True)
+    assert (refused.code, "Send the message: weft send p-1 quote" in refused.err) == (1, True)
     assert waiting("set", "p-1", "quote").code == 2
     waiting("send", "p-1", "quote", "42")
     host_it(waiting)

@@ -259,3 +259,27 @@ def test_a_run_with_a_recorded_value_of_another_type_says_how_to_replace_it() ->
         return await run.result()
 
     assert desk.play(scene) == "charged 5"
+
+
+def test_a_paused_run_is_retried_from_a_place() -> None:
+    shop = Shop()
+    desk = Desk(shop.app)
+
+    @shop.app.workflow
+    async def waits(ctx: weft.Context) -> int:
+        found = await shop.price()
+        await ctx.sleep("1h")
+        return found
+
+    async def scene() -> int:
+        run = await shop.app.start(waits(), id="run")
+        await asyncio.sleep(1)
+        with pytest.raises(Refused, match="run is running, so it cannot be retried from price"):
+            await run.retry(start="price")
+        await run.pause()
+        await run.retry(start="price")
+        return await run.result()
+
+    assert desk.play(scene) == 1
+    assert shop.performed("price") == [None, None]
+    assert desk.kinds().count("timer_set") == 2

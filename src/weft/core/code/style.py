@@ -51,7 +51,7 @@ class CodeStyle:
 
     name = "code"
     has_code = True
-    retried_from: ClassVar[frozenset[Status]] = frozenset({"failed", "held"})
+    retried_from: ClassVar[frozenset[Status]] = frozenset({"failed", "held", "paused"})
     repeats_undone = True
     unanswered = ""
     mail: ClassVar[MailRows] = MAIL

@@ -156,7 +156,8 @@ def is_irreversible_in_flight(state: State, number: int) -> bool:
 def _not_settable(run: AnyRun, number: int) -> Refused:
     state, place = run.state, run.location(number)
     if number in state.waits:
-        hint = f"Send the message: weft send {state.run_id} NAME"
+        names = state.waits[number].names or ["NAME"]
+        hint = f"Send the message: {' or '.join(f'weft send {state.run_id} {name}' for name in names)}"
         return Refused(f"{place!r} waits for a message in {state.run_id}; its result cannot be set.", hint=hint)
     if number in state.asks:
         hint = f"weft decide {state.run_id}:{place} reject"

@@ -60,7 +60,7 @@ def _hold(run: AnyRun, command: c.HoldRun, _: Env) -> Sequence[e.AnyEvent]:
 
 def _retry(run: AnyRun, command: c.RetryRun, env: Env) -> Sequence[e.AnyEvent]:
     state, style = run.state, run.style
-    lifecycle.check_retry(state, from_place=style.retried_from if command.start else None)
+    lifecycle.check_retry(state, command.start, style.retried_from)
     if state.undone and not style.repeats_undone:
         raise undo.already_undone(state)
     said = {"approved": command.approved, "reason": command.reason, "by": command.by}

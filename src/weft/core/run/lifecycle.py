@@ -136,22 +136,36 @@ def new_run_hint(state: State) -> str:
     return f"Start a new run under another id: weft start {state.workflow} --input FILE"
 
 
-def check_retry(state: State, *, from_place: frozenset[Status] | None = None) -> None:
+def check_retry(state: State, place: str = "", from_place: frozenset[Status] = frozenset()) -> None:
     """Raise Refused if the run never began, or if its status does not allow a retry.
 
-    ``from_place``: the statuses that allow a retry from a place, if this is one.
+    ``from_place``: the statuses that allow a retry from a place. ``place`` is empty if this is none.
     """
     failure = state.failure
     if state.status == "failed" and failure is not None and failure.attributes.get(NEVER_BEGAN) == state.run_id:
         reason = failure.message.rstrip(".")
         raise Refused(f"{state.run_id} never began, so there is nothing to retry: {reason}.", hint=new_run_hint(state))
-    rule = ALLOWED[RetryRun] if from_place is None else StatusRule(from_place, action="retried from there")
+    rule = StatusRule(from_place, action=f"retried from {place}") if place else ALLOWED[RetryRun]
     if state.status in rule.acts:
         return
     if state.status == "held":
         raise not_possible(state, rule.action)
-    hint = new_run_hint(state) if state.over else f"To see what the run waits for: weft explain {state.run_id}"
+    hint = _retry_from_hint(state, place, from_place) if place else _retry_hint(state)
     raise Refused(f"{state.run_id} is {state.status}, so it cannot be {rule.action}.", hint=hint)
+
+
+def _retry_hint(state: State) -> str:
+    if state.over:
+        return new_run_hint(state)
+    return f"Only a failed run can be retried. To see what this one waits for: weft explain {state.run_id}"
+
+
+def _retry_from_hint(state: State, place: str, statuses: frozenset[Status]) -> str:
+    """Say how a run that cannot be retried from a place in its status gets there."""
+    if state.status == "running" and "paused" in statuses:
+        return f"Pause it first: weft pause {state.run_id}"
+    possible = "" if state.over else f"This is possible when it is {' or '.join(sorted(statuses))}. "
+    return f"{possible}To repeat the work in another run: weft fork {state.run_id} --before {place}"
 
 
 def parent_report(state: State, parent: Parent) -> ReportChildEnded:

@@ -427,7 +427,7 @@ class Actor:
             self.pending = False
         if state.status == "held" and self.driver is not None:
             self.driver = None
-        changed = bool(events) and type(events[-1]) in (e.ResultSet, e.RunPatched)
+        changed = bool(events) and type(events[-1]) in (e.ResultSet, e.RunPatched, e.RunRetried)
         if self.driver is not None and (changed or (state.ended and not self.driver.settled())):
             self.driver.close()  # its past or its version has changed, or the run ends without its code
             self.driver = None
