@@ -286,6 +286,7 @@ def test_graph_runs_get_the_dry_run_of_a_document_as_a_patch(nodes: Any, expecte
     report = changed(graph_app(), graph_app(), leads, to={**GRAPH, "nodes": nodes})
 
     assert groups(report) == [expected]
+    assert "where a token is Keep" not in report.groups[0].message
 
 
 def test_goal_runs_are_planned_again_as_a_trial() -> None:

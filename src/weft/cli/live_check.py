@@ -85,9 +85,12 @@ def _print(report: LiveReport, address: str) -> None:
                 for one in report.groups
             ],
         )
+    examples: dict[str, list[str]] = {}
     for one in report.groups:
-        if one.message:
-            out.print(SafeText(f"{one.example}: {one.message}"))
+        examples.setdefault(one.message, []).append(one.example)
+    for message, runs in examples.items():
+        if message:
+            out.print(SafeText(f"{', '.join(runs)}: {message}"))
     for one in report.groups:
         if one.file:
             out.print(SafeText(f"{one.example} is in {one.file}"))

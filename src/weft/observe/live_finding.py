@@ -81,7 +81,7 @@ def not_hosted(run: LiveRun, version: str = "") -> LiveFinding:
 
 def refused_change(refusal: PatchRefusal) -> LiveFinding:
     """Return the finding about a run that refuses a change."""
-    message = f"{refusal.message} {refusal.hint}".rstrip()
+    message = f"{refusal.message.rstrip('.')}. {refusal.hint}".rstrip()
     return LiveFinding(
         verdict=refusal.code,
         place=refusal.place,
