@@ -305,6 +305,8 @@ def test_facts_are_given_until_the_first_step_begins() -> None:
     with pytest.raises(weft.PatchRefused) as read:
         run.fork(before="mail", given={"order": 10})
     assert read.value.code == "patch.fact_known"
+    assert read.value.message.startswith(f"{run.id} cannot be forked at this point with these changes: order has")
+    assert read.value.hint == f"Fork the run from its beginning: weft fork {run.id} --given order=VALUE"
     with pytest.raises(weft.UsageError, match="has no version"):
         run.fork(before="mail", to="7")
     with pytest.raises(weft.Refused, match="does not take"):

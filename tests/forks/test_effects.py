@@ -68,6 +68,7 @@ def test_a_fork_without_effects_stops_where_it_would_have_one(name: str) -> None
     assert fork.status == "held"
     held = next(event for event in fork.events if event.kind == "run_held")
     assert held.data["code"] == "fork.would_perform"
+    assert "Give it one: weft set " in held.data["message"]
     assert not ledger.calls
 
 

@@ -36,6 +36,6 @@ FORK_PAGES: dict[str, tuple[str, str, str]] = {
     "fork.would_perform": (
         "A fork without effects has come to work that would have one.",
         "With --effects none nothing is performed but pure steps. The original has no result for this work.",
-        "This is where the two runs part: weft diff. To really go on, fork the run with --effects perform.",
+        "Give the work a result with weft set, then: weft resume RUN. To perform it, fork it with --effects perform.",
     ),
 }

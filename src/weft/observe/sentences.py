@@ -258,8 +258,8 @@ def force_hint(run_id: str, cancelling_ms: int) -> str:
 
 
 def hold_hint(run_id: str, message: str, *, has_mail: bool = False) -> str:
-    """Explain how to continue a held run; empty if the message of the hold does."""
+    """Explain how to continue a held run; empty if the message of the hold says what to do."""
     if has_mail:
         return "The run has new mail, such as a resume. It takes effect when a process hosts the run."
     command = f"weft resume {run_id}"
-    return "" if command in message else f"When the code is corrected: {command}"
+    return "" if command in message or "weft fork " in message else f"When the code is corrected: {command}"

@@ -18,13 +18,14 @@ from weft.core import values
 from weft.core.decider import Machine
 from weft.core.goal.edits import steps_begun
 from weft.core.run.env import PastEvent
-from weft.errors import UsageError
+from weft.errors import PatchRefused, UsageError
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.fork_order import ForkOrder
 from weft.runtime.patches import PREPARE, PatchService
 from weft.runtime.service import RunService
 
+FACT_KNOWN = "patch.fact_known"
 NOW = "now"
 """The version of a goal run to which it can go: the steps that are registered now."""
 
@@ -69,12 +70,39 @@ async def decide_patch(
     now = max(service.clock.now_ms(), machine.state.at)
     read, limit = partial(service.reader.read_versions, row), service.patch_limits.patches
     inputs = DecisionInputs(service.store.blobs, now, past, read, patches_max=limit)
-    decided = await inputs.decided(lambda env: machine.decide(ready, env))
+    try:
+        decided = await inputs.decided(lambda env: machine.decide(ready, env))
+    except PatchRefused as refused:
+        raise _cannot_fork(machine, refused) from None
     await inputs.write()
     found = await service.store.definitions.get(row.workflow, ready.version)
     if found is not None and service.local is not None:
         service.local.catalogue.learn(found)  # so that this host goes on with the fork at once
     return decided
+
+
+def _cannot_fork(machine: Any, refused: PatchRefused) -> PatchRefused:
+    """Return the refusal of a patch as one of the fork: it names the original, and an earlier point that would do."""
+    state, first = machine.state, refused.findings[0]
+    original = state.forked_from.run if state.forked_from is not None else state.run_id
+    more = len(refused.findings) - 1
+    rest = f" ({more} more)" if more else ""
+    hint = _earlier_point(state, original, first.place) if first.code == FACT_KNOWN else refused.hint
+    return PatchRefused(
+        f"{original} cannot be forked at this point with these changes: {first.message.rstrip('.')}{rest}.",
+        hint=hint,
+        code=refused.code,
+        plan=refused.plan,
+        findings=refused.findings,
+    )
+
+
+def _earlier_point(state: Any, original: str, fact: str) -> str:
+    """Say where to fork a run so that a fact can have another value."""
+    provider = state.facts[fact][0].provider
+    if provider:
+        return f"Set the result of its step: weft fork {original} --before {provider} --set {provider}=JSON"
+    return f"Fork the run from its beginning: weft fork {original} --given {fact}=VALUE"
 
 
 def patch_command(patch: Mapping[str, Any], order: ForkOrder, by: str) -> c.PatchRun:

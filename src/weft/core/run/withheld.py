@@ -103,7 +103,8 @@ def _decide(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence
         case "hold":
             message = (
                 f"{run.state.run_id} has no effects, and {place} would perform {task.step}, for which its original has "
-                "no result."
+                f"no result. Give it one: weft set {run.state.run_id} {place} --output JSON, then: weft resume "
+                f"{run.state.run_id}. {_with_effects(run.state)}"
             )
             return (e.RunHeld(code=WOULD_PERFORM, message=message, location=place),)
     return (e.TaskReleased(task=EntryId(number)),)
@@ -132,7 +133,14 @@ def _keep(run: DecidingRun, number: int, task: OpenTask, output: Raw, env: Env) 
 def check_child(state: State, workflow: str) -> None:
     """Refuse a child of a fork without effects. Raises Refused."""
     if state.fork is not None and state.fork.effects == "none":
-        raise Refused(f"{state.run_id} has no effects, and it would start {workflow}.", code=WOULD_PERFORM)
+        text = f"{state.run_id} has no effects, and it would start {workflow}. {_with_effects(state)}"
+        raise Refused(text, code=WOULD_PERFORM)
+
+
+def _with_effects(state: State) -> str:
+    """Say how to perform what a fork without effects does not."""
+    original = state.forked_from.run if state.forked_from is not None else "RUN"
+    return f"To perform such work, fork the original with effects: weft fork {original} --effects perform"
 
 
 def without_children(run: AnyRun, events: Sequence[e.AnyEvent]) -> Sequence[e.AnyEvent]:
