@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.work import lines_of
 from weft.documents.json_patch import apply_operations
-from weft.errors import BadPatch
+from weft.errors import BadPatch, LimitExceeded
 
 LISTED: dict[str, Any] = {"nodes": [{"id": "a", "retry": {"attempts": 1}}, {"id": "b/c"}], "x": 1}
 MAPPED: dict[str, Any] = {"nodes": {"a": {"retry": {"attempts": 1}}, "b/c": {}}}
@@ -64,3 +65,65 @@ def test_malformed_operations_are_all_reported() -> None:
     with pytest.raises(BadPatch) as refused:
         apply_operations({}, [{"op": "ad"}, {"op": "add"}, {"op": "move", "path": "x", "from": "/a"}, 7])
     assert len(refused.value.findings) == 5
+
+
+LARGE = "x" * 10_000
+DOUBLED = [
+    {"op": "add", "path": "/b", "value": {"a": "x" * 1_000}},
+    *({"op": "copy", "from": "/b", "path": f"/b/c{n}"} for n in range(40)),
+]
+DEEP = [
+    {"op": "add", "path": "/b", "value": {}},
+    *({"op": "copy", "from": "/b", "path": "/b" + "/b" * 2**n} for n in range(13)),
+]
+MANY = {"l": [{"id": f"i{n}"} for n in range(500)], "t": "x" * 1_000}
+
+
+@pytest.mark.parametrize(
+    ("document", "ops", "why"),
+    [
+        ({}, DOUBLED, "or more; the limit is 10,000"),
+        ({}, [{"op": "add", "path": "/b", "value": LARGE}], "the limit is 10,000"),
+        ({}, [{"op": "add", "path": "", "value": LARGE}], "the limit is 10,000"),
+        ({"b": 1}, [{"op": "replace", "path": "/b", "value": LARGE}], "the limit is 10,000"),
+        ({"b": [1], "t": "x" * 900}, [{"op": "copy", "from": "/t", "path": "/b/0"}] * 40, "the limit is 10,000"),
+        ({"b": 1, "t": "x" * 900}, [{"op": "copy", "from": "/t", "path": "/b"}] * 800, "read and copy too much"),
+        (MANY, [{"op": "test", "path": "/t", "value": "x" * 1_000}] * 800, "read and copy too much"),
+        (MANY, [{"op": "replace", "path": "/l/i499/id", "value": "i499"}] * 800, "read and copy too much"),
+    ],
+)
+def test_operations_that_ask_for_too_much_are_refused_before_they_are_done(
+    document: Any, ops: list[dict[str, Any]], why: str
+) -> None:
+    def work() -> None:
+        with pytest.raises(LimitExceeded, match=why) as refused:
+            apply_operations(document, ops, bytes_max=10_000)
+        assert refused.value.code == "limit.patches"
+
+    assert lines_of(work) < 150_000
+
+
+def test_a_document_that_becomes_too_deep_is_refused() -> None:
+    with pytest.raises(LimitExceeded, match="too deep"):
+        apply_operations({}, DEEP)
+
+
+def test_a_document_that_shrinks_first_has_room_again() -> None:
+    full = "x" * 900
+    ops = [
+        {"op": "remove", "path": "/a"},
+        {"op": "add", "path": "/l/-", "value": full},
+        {"op": "remove", "path": "/l/0"},
+        {"op": "add", "path": "/a", "value": full},
+        {"op": "replace", "path": "/a", "value": full},
+        {"op": "move", "from": "/a", "path": "/b"},
+        {"op": "add", "path": "/b", "value": full},
+    ]
+    assert apply_operations({"a": full, "l": []}, ops, bytes_max=1_000) == {"l": [], "b": full}
+
+
+def test_a_long_path_is_quoted_in_part_and_costs_little() -> None:
+    for path in ("/" + "x" * 100_000, "/l/" + "9" * 100_000, "/x" * 50_000):
+        with pytest.raises(BadPatch) as refused:
+            apply_operations({"l": [1]}, [{"op": "remove", "path": path}])
+        assert len(str(refused.value)) < 600

@@ -62,7 +62,10 @@ def test_operations_size_and_agents_are_limited(tmp_path: Path, monkeypatch: pyt
         await _refused(app, handle, "the limit is 400", large)
         agents = [{"op": "add", "path": f"/nodes/c{n}", "value": {"agent": "x"}} for n in range(2)]
         await _refused(app, handle, "at most 1 agent nodes; this one adds 2", *agents)
-        for ops in ([test] * 4, [large]):
+        start = {"op": "add", "path": "/nodes/b/metadata", "value": {"a": "x" * 80}}
+        twice = [{"op": "copy", "from": "/nodes/b/metadata", "path": f"/nodes/b/metadata/c{n}"} for n in range(2)]
+        await _refused(app, handle, "bytes or more; the limit is 400", start, *twice)
+        for ops in ([test] * 4, [large], [start, *twice]):
             with pytest.raises(LimitExceeded):
                 await PublicationService(app.service).publish("order", "live", WorkflowPatch(patch={"ops": ops}))
 

@@ -1,9 +1,17 @@
-"""Format counts with singular and plural nouns. Pure."""
+"""Format what goes into sentences: counts with their nouns, and texts of strangers. Pure."""
 
 from __future__ import annotations
+
+QUOTED_MAX = 200
+"""The longest text of a stranger that an error quotes."""
 
 
 def pluralize(number: int, noun: str) -> str:
     """Format a count with its noun: "1 node", "2 nodes", "1,000 branches"."""
     ending = "" if number == 1 else "es" if noun.endswith(("ch", "s", "x")) else "s"
     return f"{number:,} {noun}{ending}"
+
+
+def shortened(text: str, chars_max: int = QUOTED_MAX) -> str:
+    """Return a text to be quoted in an error. A longer one ends in an ellipsis."""
+    return text if len(text) <= chars_max else f"{text[: chars_max - 1]}…"

@@ -37,8 +37,7 @@ async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> P
             reason=form.reason,
             prepared=await _report(parts, new, old.graph),
         )
-    source = new_source(form, old.source)
-    parts.limits.check_size(len(values.encode_trusted(source)))
+    source = new_source(form, old.source, parts.limits)
     parts.limits.check_agents(old.source, source)
     stored = _compiled(parts, row, source, [] if form.ops is UNSET else form.ops)
     definition = graph_definition(stored, now=parts.clock.now_ms(), origin="run")
@@ -91,16 +90,18 @@ def bad_patch(findings: list[Finding]) -> BadPatch:
     return BadPatch(f"The patch is not valid: {first.rstrip('.')}{rest}.", findings=findings)
 
 
-def new_source(form: GraphPatch, source: dict[str, Any]) -> dict[str, Any]:
-    """Return the document that a patch makes from another one. Raises BadPatch."""
+def new_source(form: GraphPatch, source: dict[str, Any], limits: PatchLimits) -> dict[str, Any]:
+    """Return the document that a patch makes from another one. Raises BadPatch, LimitExceeded."""
     from weft.documents.json_patch import apply_operations  # noqa: PLC0415 - only needed where documents are changed
     from weft.graphs.fold import GRAPH_DOCUMENT  # noqa: PLC0415
 
-    if form.document is not UNSET:
-        return form.document
-    changed = apply_operations(source, form.ops if form.ops is not UNSET else [], GRAPH_DOCUMENT.ids)
+    changed: Any = form.document
+    if changed is UNSET:
+        ops = form.ops if isinstance(form.ops, list) else []
+        changed = apply_operations(source, ops, GRAPH_DOCUMENT.ids, bytes_max=limits.patch_bytes)
     if not isinstance(changed, dict):
         raise bad_patch([Finding("patch.invalid", "the operations leave no document.", "ops")])
+    limits.check_size(len(values.encode_trusted(changed)))
     return changed
 
 

@@ -105,7 +105,8 @@ class PublicationService:
         if patch.text:
             loaded = parse_graph(patch.text, patch.file, context)
         else:
-            loaded = load_graph(new_source(form, read_graph(await self._stored(name, base)).source), context)
+            old = read_graph(await self._stored(name, base)).source
+            loaded = load_graph(new_source(form, old, self._service.patch_limits), context)
         self._service.patch_limits.check_size(len(values.encode_trusted(loaded.source)))
         if loaded.graph.name != name:
             text = f"the name of a workflow cannot change: {name} would become {loaded.graph.name}."
