@@ -168,6 +168,8 @@ class UnownedRuns:
             seq=seq,
             events=events,
             status=machine.state.status,
+            # The run has something to do: its code goes on with the other version.
+            idle_until=None,
             resolved=Resolved(command.version, row.style),
             keys=[token] if token is not None else [],
         )

@@ -56,7 +56,8 @@ def add_snapshot(run: WaitingRun, draft: Draft) -> None:
 def record_idle(run: WaitingRun, draft: Draft) -> None:
     """Record on the row until when the run only waits, if that changes, so that no other host loads it before.
 
-    Nothing changes for a run that has tasks in flight, if its row says so already.
+    Nothing changes for a run that has tasks in flight, if its row says so already. Nobody here knows what a run does
+    next whose code is not here.
     """
     if run.machine.state.over:
         return
@@ -65,7 +66,7 @@ def record_idle(run: WaitingRun, draft: Draft) -> None:
         or run.mailbox
         or run.fetching
         or (run.machine.state.asked and run.machine.tries())
-        or (run.driver is not None and run.driver.missing_blobs)
+        or (run.driver.missing_blobs if run.driver is not None else run.machine.style.has_code)
     )
     until = None if busy else _idle_until(run.machine)
     if until != run.idle_until:
