@@ -76,6 +76,26 @@ def test_a_patch_that_is_not_applied_yet_says_so_and_names_a_missing_host_only_i
     play(scene())
 
 
+def test_a_plan_says_what_the_document_changes_and_its_digest_leaves_that_out() -> None:
+    async def scene() -> None:
+        store, app = Store(), build()
+        more = {"a": {"receive": "go", "next": "c"}, "c": {"step": "second", "next": "b"}, "b": {"step": "second"}}
+        patch = {"document": {"name": "order", "nodes": more, "limits": {"time": "1h"}}}
+        async with store.host(app):
+            await app.start("order", id="o-1")
+            await calm()
+            patches = PatchService(store.without_host(app))
+            plan = await patches.patch("o-1", patch, PatchOptions(dry_run=True))
+            edits = ["changes a: next", "changes b: step, save"]
+            assert plan.changes == ["adds the node c", *edits, "removes the edge a>b", "changes limits"]
+            assert msgspec.structs.replace(plan, changes=[]).signed().digest == plan.digest
+            assert (await patches.patch("o-1", patch, PatchOptions(expect=plan.digest))).applied
+            undo = await patches.undo("o-1", PatchOptions(dry_run=True))
+            assert undo.changes == ["removes the node c", *edits, "adds the edge a>b", "changes limits"]
+
+    play(scene())
+
+
 def test_a_digest_that_no_plan_has_is_answered_with_the_one_of_the_plan() -> None:
     async def scene() -> None:
         store, app = Store(), build()

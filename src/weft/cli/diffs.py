@@ -12,9 +12,10 @@ from rich.console import Console
 from weft.cli.output import SafeText, console, print_json
 from weft.cli.store_access import open_service
 from weft.core.durations import format_ms
+from weft.core.graph.differences import ChangedParts
 from weft.core.values import preview_text
 from weft.observe.diff import Diff, DiffService, diff_files
-from weft.observe.graph_diff import ChangedParts, DocumentDiff
+from weft.observe.graph_diff import DocumentDiff
 from weft.observe.run_diff import Difference, TraceDiff
 
 SHOWN_MAX = 20

@@ -137,6 +137,8 @@ def _print_plan(plan: PatchPlan) -> None:
     done = "patched" if plan.applied else "would be patched" if plan.ok else "cannot be patched"
     done = asked if plan.asked else "has the patch and has not applied it yet" if plan.accepted else done
     out.print(lines(f"{plan.run} {done}: {plan.base[:16]} -> {plan.version[:16]}, rev {plan.rev}"))
+    for change in plan.changes:
+        out.print(lines(f"  {change}"))
     for entry in plan.entries:
         to = f" -> {entry.to}" if entry.to else ""
         detail = f" ({entry.detail})" if entry.detail else ""

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw
 from weft.core import values
 from weft.core.event_parts import ABSENT
 from weft.core.findings import Finding
+from weft.core.graph.differences import describe_changes
 from weft.core.graph.model import GraphModel
 from weft.core.graph.patch.form import GraphPatch, GraphReport, decode_patch
 from weft.core.run.state import State
@@ -30,12 +31,13 @@ async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> P
     old = read_graph(await _definition(parts, row, row.version))
     if form.to:
         version = await _tagged(parts, row, form.to)
-        new = read_graph(await _definition(parts, row, version)).graph
+        new = read_graph(await _definition(parts, row, version))
         return PreparedPatch(
             base=form.base or row.version,
             version=version,
             reason=form.reason,
-            prepared=await _report(parts, new, old.graph),
+            prepared=await _report(parts, new.graph, old.graph),
+            changes=_changes(old, new),
         )
     source = new_source(form, old.source, parts.limits)
     parts.limits.check_agents(old.source, source)
@@ -46,6 +48,7 @@ async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> P
         version=definition.version,
         reason=form.reason,
         prepared=await _report(parts, stored.graph, old.graph),
+        changes=_changes(old, stored),
         definition=definition,
     )
 
@@ -60,8 +63,12 @@ async def _report(parts: PatchParts, new: GraphModel, old: GraphModel) -> Raw:
 async def prepare_graph_undo(parts: PatchParts, row: RunRow, state: State, rev: int) -> PreparedPatch:
     """Return the version before a patch."""
     version = state.revisions[rev - 1].base
-    await _definition(parts, row, version)
-    return PreparedPatch(base=row.version, version=version)
+    old, new = [read_graph(await _definition(parts, row, one)) for one in (row.version, version)]
+    return PreparedPatch(base=row.version, version=version, changes=_changes(old, new))
+
+
+def _changes(old: StoredGraph, new: StoredGraph) -> list[str]:
+    return describe_changes(old.graph, new.graph, (old.source, new.source))
 
 
 def read_graph_patch(patch: bytes, limits: PatchLimits) -> GraphPatch:

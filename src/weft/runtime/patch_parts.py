@@ -31,6 +31,8 @@ class PreparedPatch(msgspec.Struct, frozen=True, kw_only=True):
     prepared: Raw = ABSENT
     """What the style of the run needs besides the patch itself."""
     definition: Definition | None = None
+    changes: list[str] = []
+    """What the version changes, for people."""
 
 
 class PatchParts(Protocol):

@@ -313,7 +313,8 @@ class PatchService:
         in_thread = local.in_thread if local is not None else None  # a process without runs has nothing else to do
         judged = await inputs.decided(lambda env: judge_patch(machine, command, env), in_thread)
         # The log has the whole id of a tenant's run, and the digest is made with that.
-        return msgspec.structs.replace(judged, plan=msgspec.structs.replace(judged.plan, run=row.id)), seq
+        plan = msgspec.structs.replace(judged.plan, run=row.id, changes=prepared.changes)
+        return msgspec.structs.replace(judged, plan=plan), seq
 
     async def _apply(
         self, row: RunRow, command: c.PatchRun, plan: PatchPlan, prepared: PreparedPatch, key: str

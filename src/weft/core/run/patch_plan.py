@@ -50,6 +50,8 @@ class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     undoes: int = 0
     patch: str = ""
     """The digest of the patch as it was given."""
+    changes: list[str] = []
+    """What the new definition changes, in a line each, for styles that have documents. The digest leaves it out."""
     entries: list[PlanEntry] = []
     notes: list[str] = []
     verdict: Verdict = ""
@@ -71,7 +73,7 @@ class PatchPlan(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     def signed(self) -> PatchPlan:
         """Return the plan with its digest."""
-        bare = msgspec.structs.replace(self, digest="", applied=False, accepted=False, review=[], asked=0)
+        bare = msgspec.structs.replace(self, digest="", changes=[], applied=False, accepted=False, review=[], asked=0)
         return msgspec.structs.replace(self, digest=values.digest(_encode(bare)))
 
 
