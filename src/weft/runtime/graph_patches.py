@@ -130,6 +130,6 @@ async def _definition(parts: PatchParts, row: RunRow, version: str) -> Definitio
 
 
 async def _tagged(parts: PatchParts, row: RunRow, name: str) -> str:
-    if await parts.definitions.get(row.workflow, name) is not None:
+    if await parts.definitions.get(row.workflow, name) is not None and await parts.sees_version(row.workflow, name):
         return name
     return await parts.tags.version(VersionRef(row.workflow, tag=name))

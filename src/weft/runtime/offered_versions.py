@@ -1,13 +1,17 @@
-"""The versions of workflows that living hosts have registered."""
+"""The versions of workflows that living hosts have registered, and those that a tenant may know."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from weft.ports.definitions import VERSION_MARK
 from weft.ports.hosts import Hosts
-from weft.ports.store import RunRow
+from weft.ports.store import RunQuery, RunRow
 from weft.runtime.programs import needs_definition
 from weft.runtime.service import RunService
+
+MOVES_MAX = 1_000
+"""How many moves of each of its tags show a tenant the versions that it may know."""
 
 
 async def offered_versions(service: RunService) -> Mapping[tuple[str, str], str]:
@@ -58,3 +62,23 @@ async def is_hosted(service: RunService, row: RunRow) -> bool | None:
         or bool(living and needs_definition(row.style))
         or await is_offered(service, row.workflow, row.version)
     )
+
+
+async def sees_version(service: RunService, name: str, version: str) -> bool:
+    """Return whether a caller may know a stored version. The operator may know all.
+
+    A tenant may know what a process hosted, and what its runs, its tags or those of the operator name.
+    """
+    stored = await service.store.definitions.get(name, version) if service.tenant else None
+    if stored is None or stored.origin == "hosted":
+        return True
+    directory, tags = service.store.directory, service.store.tags
+    if (name, version) in await directory.open_versions():
+        return True
+    marked = RunQuery(workflow=name, where={f"{VERSION_MARK}{version}": True}, limit=1)
+    if (await directory.search(marked)).rows:
+        return True
+    for tag in await service.tags.list(name):
+        if any(move.after == version for move in await tags.moves(tag.key, limit=MOVES_MAX)):
+            return True
+    return False

@@ -62,6 +62,10 @@ class PatchParts(Protocol):
         """Return the code of a workflow in this process, whether or not it hosts runs."""
         ...
 
+    async def sees_version(self, workflow: str, version: str) -> bool:
+        """Return whether the one who patches may know a stored version."""
+        ...
+
     async def is_offered(self, workflow: str, version: str) -> bool:
         """Return whether a living host has this version."""
         ...

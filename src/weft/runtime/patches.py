@@ -37,7 +37,7 @@ from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.finished_error import moved_error
 from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, with_end
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
-from weft.runtime.offered_versions import is_hosted, is_offered
+from weft.runtime.offered_versions import is_hosted, is_offered, sees_version
 from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
 from weft.runtime.programs import code_program, is_published, store_definition
@@ -159,6 +159,10 @@ class PatchService:
         """Return the code of a workflow in this process, whether or not it hosts runs."""
         known = self._code or self._service.known_code
         return code_program(known.program(workflow, version)) if known is not None else None
+
+    async def sees_version(self, workflow: str, version: str) -> bool:
+        """Return whether the one who patches may know a stored version."""
+        return await sees_version(self._service, workflow, version)
 
     async def is_offered(self, workflow: str, version: str) -> bool:
         """Return whether a living host has this version."""

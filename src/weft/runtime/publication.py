@@ -18,6 +18,7 @@ from weft.core.graph.patch.form import GraphPatch
 from weft.errors import BadPatch, NotAllowed, NotFound, StaleBase
 from weft.ports.definitions import Definition
 from weft.runtime.graph_patches import bad_patch, new_source, read_graph_patch
+from weft.runtime.offered_versions import sees_version
 from weft.runtime.orders import stored_workflow
 from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patches import PatchService
@@ -126,12 +127,13 @@ class PublicationService:
 
     async def _stored(self, name: str, version: str) -> Definition:
         found = await stored_workflow(self._definitions, name, version)
-        if found is None or not is_graph(found):
+        if found is None or not is_graph(found) or not await sees_version(self._service, name, version):
             raise NotFound(f"{name[:60]} has no version {version[:60]!r} with a document.")
         return found
 
     async def _version_named(self, name: str, named: str) -> str:
-        if await stored_workflow(self._definitions, name, named) is not None:
+        found = await stored_workflow(self._definitions, name, named)
+        if found is not None and await sees_version(self._service, name, named):
             return named
         return await self._service.tags.version(VersionRef(name, tag=named))
 

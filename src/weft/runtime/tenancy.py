@@ -16,7 +16,7 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core.ids import TENANT_MARK, RunId, RunUid, Seq
-from weft.errors import NotAllowed, NotFound, UsageError
+from weft.errors import NotAllowed, NotFound, UnknownWorkflow, UsageError
 from weft.ports.blobs import Blobs
 from weft.ports.definitions import Definitions
 from weft.ports.retention import AuditEntry, Holds, Retention
@@ -36,11 +36,14 @@ from weft.ports.store import (
 )
 from weft.ports.streams import Chunk, NewChunk, Streams
 from weft.ports.tags import Tag, TagKey, TagMove, Tags
-from weft.runtime.orders import check_run_id
+from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.offered_versions import sees_version
+from weft.runtime.orders import StartOrder, check_run_id, pin_version
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService, StartResult
 from weft.runtime.tags import OPERATOR
 from weft.runtime.tenant_retention import TenantHolds, TenantRetention, full_id
+from weft.runtime.version_refs import is_version_ref
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
@@ -90,6 +93,13 @@ class TenantService(RunService):
         return RunId(run_id.removeprefix(self.prefix))
 
     # --- starts and commands, with full ids ---------------------------------------------------------------------
+
+    async def start(self, order: StartOrder, catalogue: HostCatalogue | None = None) -> StartResult:
+        if is_version_ref(order.workflow):
+            order = await pin_version(order, self.tags)
+        if order.version and not await sees_version(self, order.workflow, order.version):
+            raise UnknownWorkflow(f'There is no version "{order.version}" of "{order.workflow}".')
+        return await super().start(order, catalogue)
 
     async def create(
         self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0

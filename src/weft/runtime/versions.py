@@ -14,7 +14,7 @@ from weft.errors import NotFound
 from weft.ports.definitions import Definition
 from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.host_steps import HOST_STEPS
-from weft.runtime.offered_versions import offered_versions
+from weft.runtime.offered_versions import MOVES_MAX, offered_versions, sees_version
 from weft.runtime.orders import stored_workflow
 from weft.runtime.programs import is_graph, read_graph
 from weft.runtime.publication import PublicationService, PublishedVersion, WorkflowPatch
@@ -23,8 +23,6 @@ from weft.runtime.tag_views import TagMoves, TagView, tag_moves, tag_view
 from weft.runtime.version_refs import VersionRef
 
 VersionKey = tuple[str, str]
-MOVES_MAX = 1_000
-"""How many moves of each of its tags show a tenant the versions that it may list."""
 
 
 class WorkflowVersion(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +96,7 @@ class VersionService:
 
     async def get(self, name: str, version: str, *, hosted: Mapping[VersionKey, str] | None = None) -> VersionDocument:
         """Return one version with its document. Raises NotFound."""
-        stored = await stored_workflow(self._definitions, name, version)
+        stored = await self._seen(name, version)
         found = [one for one in await self.list(name, all=True, hosted=hosted) if one.version == version]
         if not found and stored is None:
             raise NotFound(f"{name[:60]} has no version {version[:60]!r}.", hint=f"weft workflows {name[:60]}")
@@ -115,10 +113,12 @@ class VersionService:
     async def check_exists(self, name: str, version: str) -> None:
         """Refuse a version that is neither in the store nor hosted. Raises NotFound.
 
-        Anybody who knows a version may use it: it is named by its content, as a blob is.
+        For a tenant, there is no version that only patches of others made.
         """
-        if await stored_workflow(self._definitions, name, version) is not None:
+        if await self._seen(name, version) is not None:
             return
+        if not await sees_version(self._service, name, version):
+            raise NotFound(f"{name[:60]} has no version {version[:60]!r}.", hint=f"weft workflows {name[:60]}")
         local = self._service.local
         here = local is not None and version != "" and local.catalogue.resolve(name, version) is not None
         if not here and (name, version) not in await self._offered():
@@ -168,6 +168,11 @@ class VersionService:
             return [one for one in found if all or one.origin != "run"]
         own = await self._named_by_tenant(name)
         return [one for one in found if one.origin == "hosted" or (one.name, one.version) in own]
+
+    async def _seen(self, name: str, version: str) -> Definition | None:
+        """Return a stored version if the caller may know it."""
+        stored = await stored_workflow(self._definitions, name, version)
+        return stored if stored is None or await sees_version(self._service, name, version) else None
 
     async def _named_by_tenant(self, name: str | None) -> Collection[VersionKey]:
         """Return the versions that the tags and the open runs of a tenant name."""
