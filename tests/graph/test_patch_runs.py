@@ -135,7 +135,7 @@ async def _a_stale_base_and_a_plan_that_is_no_longer_expected() -> None:
         ops = [{"op": "replace", "path": "/nodes/c/step", "value": "other"}]
         plan = await handle.patch(ops, dry_run=True)
         await handle.patch([{"op": "replace", "path": "/nodes/a/step", "value": "other"}])
-        with pytest.raises(weft.StaleBase, match="had 1 patches since"):
+        with pytest.raises(weft.StaleBase, match="had 1 patch since"):
             await handle.patch(ops, base=base)
         with pytest.raises(weft.PatchRefused) as refused:
             await handle.patch(ops, expect=plan.digest)

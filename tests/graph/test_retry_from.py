@@ -214,3 +214,29 @@ async def _places_to_which_a_run_cannot_go_back_are_refused() -> None:
         await handle.result(timeout=200)
         with pytest.raises(weft.Refused, match="completed"):
             await handle.retry(start="pick")
+
+
+def test_a_retry_from_a_place_is_no_patch_to_undo() -> None:
+    asyncio.run(_a_retry_from_a_place_is_no_patch_to_undo())
+
+
+async def _a_retry_from_a_place_is_no_patch_to_undo() -> None:
+    ledger = Ledger()
+    ledger.app.graph(ASKING)
+    async with ledger.app:
+        handle = await ledger.app.start("order", id="o-9")
+        await _until(handle, "ask_opened")
+        await handle.retry(start="ask")
+        with pytest.raises(weft.Refused, match="no patch that can be undone"):
+            await handle.undo_patch()
+        ops = [{"op": "replace", "path": "/nodes/end/step", "value": "ship"}]
+        await handle.patch(ops)
+        await _until(handle, "ask_opened", 2)
+        await handle.retry(start="ask")
+        first, *later = await handle.versions()
+        assert [(one.rev, one.retried) for one in later] == [(1, "ask"), (2, ""), (3, "ask")]
+        with pytest.raises(weft.StaleBase, match="had 1 patch since"):
+            await handle.patch(ops, base=first.version)
+        undone = await handle.undo_patch()
+        assert (undone.undoes, undone.version) == (2, first.version)
+        await handle.cancel()

@@ -123,7 +123,7 @@ async def print_versions(run: str, *, url: str | None, app: str | None, json: bo
             one.version[:16],
             f"{one.at.astimezone():%Y-%m-%d %H:%M:%S}",
             one.by,
-            f"undoes {one.undoes}" if one.undoes else "",
+            f"undoes {one.undoes}" if one.undoes else f"retried from {one.retried}" if one.retried else "",
             one.reason,
         )
         for one in found

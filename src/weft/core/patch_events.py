@@ -99,6 +99,8 @@ class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
     """Places whose irreversible work may be performed again without asking, each once."""
     forced: list[EntryId] = []
     """Irreversible tasks that were in flight. Their outcome is unknown."""
+    retried: str = ""
+    """The place from which the run is retried. Then this is no patch of a person, and nothing to undo."""
 
     # goal runs
     goal: GoalChange | None = None

@@ -99,6 +99,8 @@ class RunVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     reason: str = ""
     approved_by: list[str] = []
     undoes: int = 0
+    retried: str = ""
+    """The place from which the run was retried. Then it follows the same version as before."""
     digest: str = ""
     patch: Any = None
 
@@ -399,6 +401,7 @@ def _run_version(event: e.RunPatched, at: datetime, seq: int) -> RunVersion:
         reason=event.reason,
         approved_by=event.approved_by,
         undoes=event.undoes,
+        retried=event.retried,
         digest=event.digest,
         patch=msgspec.json.decode(event.patch) if event.patch else None,
     )

@@ -42,7 +42,10 @@ def decide_retry_from(
     judged = GraphJudge(program, program, now, form, past, back=back).judge()
     patch = c.PatchRun(patch=back.patch(), version=state.version, by=command.by, reason=command.reason)
     patched = msgspec.structs.replace(
-        patches.judged_event(state, patch, judged), approved=command.approved, forced=[event.task for event in unknown]
+        patches.judged_event(state, patch, judged),
+        approved=command.approved,
+        forced=[event.task for event in unknown],
+        retried=command.start,
     )
     return (*unknown, patched, *_goes_on(state, patched, command))
 

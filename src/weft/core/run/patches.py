@@ -7,6 +7,7 @@ import msgspec
 from weft.core import values
 from weft.core.commands import PatchRun
 from weft.core.events import RunPatched
+from weft.core.plurals import pluralize
 from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.core.run.patch_plan import PatchPlan
@@ -103,7 +104,9 @@ def evolve_patched(state: State, event: RunPatched) -> None:
     """Record the revision. Called by the row of every style that can be patched, which applies the rest."""
     if event.version != state.version:
         state.version = event.version
-    state.revisions.append(Revision(seq=state.seq, base=event.base, version=event.version, undoes=event.undoes))
+    state.revisions.append(
+        Revision(state.seq, event.base, event.version, undoes=event.undoes, retried=bool(event.retried))
+    )
     if event.asked:
         state.asked.pop(event.asked, None)
 
@@ -159,9 +162,9 @@ def moved_on(plan: PatchPlan) -> PatchRefused:
 
 def stale_base(state: State, base: str) -> StaleBase:
     """Return the error for a patch that was written against another version."""
-    known = [revision.base for revision in state.revisions]
+    known = [revision.base for revision in state.revisions if not revision.retried]
     since = len(known) - known.index(base) if base in known else 0
-    text = f" It has had {since} patches since." if since else ""
+    text = f" It has had {pluralize(since, 'patch')} since." if since else ""
     return StaleBase(
         f"The patch was written against version {base[:16]}, but {state.run_id} follows {state.version[:16]}.{text}",
         hint=f"To see what has changed: weft show {state.run_id} --versions",

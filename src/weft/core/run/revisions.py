@@ -29,7 +29,7 @@ def to_undo(state: State) -> int:
     """Return the rev that an undo undoes: the last one in force. Raises Refused if there is none."""
     undone = _undone(state.revisions)
     for rev in range(len(state.revisions), 0, -1):
-        if rev not in undone and not _goes_back(state.revisions, rev):
+        if rev not in undone and not state.revisions[rev - 1].retried and not _goes_back(state.revisions, rev):
             return rev
     raise Refused(f"{state.run_id} has no patch that can be undone.", code="patch.nothing_to_undo")
 
@@ -38,7 +38,7 @@ def to_redo(state: State) -> int:
     """Return the rev of the undo that a redo undoes. Raises Refused if there is none since the last new patch."""
     undone = _undone(state.revisions)
     for rev in range(len(state.revisions), 0, -1):
-        if rev in undone:
+        if rev in undone or state.revisions[rev - 1].retried:
             continue
         if _goes_back(state.revisions, rev):
             return rev

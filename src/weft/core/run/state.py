@@ -159,12 +159,13 @@ class Reversal(msgspec.Struct, omit_defaults=True):
 
 
 class Revision(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A patch that a run has had. ``seq`` is the number of its event."""
+    """A patch that a run has had. ``seq`` is the number of its event. ``retried``: it was a retry from a place."""
 
     seq: int
     base: str
     version: str
     undoes: int = 0
+    retried: bool = False
 
 
 class AskedPatch(msgspec.Struct, omit_defaults=True):

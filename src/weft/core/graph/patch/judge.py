@@ -46,7 +46,7 @@ def judge_graph_patch(program: HostedGraph, fold: Fold, state: GraphState, comma
     now = program.at(command.version or state.version)
     past = read_past(program, fold, state.uid, log)
     last = state.revisions[-1] if state.revisions else None
-    straight = command.undoes > 0 and last is not None and last.seq == state.seq
+    straight = command.undoes > 0 and last is not None and last.seq == state.seq and not last.retried
     judged = GraphJudge(program, now, state, form, past, undoing=straight).judge()
     return _in_time(judged, decode_report(bytes(command.prepared)).refusals, state, (program.graph, now.graph), env.now)
 
