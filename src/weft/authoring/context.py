@@ -427,6 +427,7 @@ class Context:
         scope = _scope()
         invocation = _invocation(scope, call, input)
         entry = start_child(scope, invocation, run_id=id or "", awaited=False)
+        await scope.driver.loop.wait_if_deaf()
         if not entry.child:
             raise child_failed(await scope.driver.outcome(entry))
 

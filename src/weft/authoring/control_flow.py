@@ -29,7 +29,7 @@ from weft.steps.failures import failure_of, read_safely, recorded
 _decode_name = msgspec.json.Decoder(str).decode
 
 
-def open_scope(name: str, kind: str) -> tuple[CodeScope, int, Entry | None, CodeScope]:
+async def open_scope(name: str, kind: str) -> tuple[CodeScope, int, Entry | None, CodeScope]:
     """Open a named scope at the current place of the code.
 
     Returns the surrounding scope, the number of this use of the name there, the recorded entry if any, and the new
@@ -37,6 +37,7 @@ def open_scope(name: str, kind: str) -> tuple[CodeScope, int, Entry | None, Code
     """
     scope = CURRENT.get()
     n, entry = scope.driver.find(scope, check_name(name), kind)
+    await scope.driver.loop.wait_if_deaf()
     return scope, n, entry, scope.inside(name, n)
 
 
@@ -148,7 +149,7 @@ async def join(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
     """Wait for all branches. If some fail, the others still finish; then all failures are raised together."""
     for key in calls:
         check_name(key)
-    _, _, _, inner = open_scope(name, "join")
+    _, _, _, inner = await open_scope(name, "join")
     tasks = {key: spawn_branch(inner, key, call) for key, call in calls.items()}
     try:
         in_time = await wait_for(inner, tasks, timeout_ms, first=False) if tasks else True
@@ -166,7 +167,7 @@ async def race(name: str, calls: Mapping[str, Coroutine[Any, Any, Any]], timeout
         raise UsageError(f"The race {name!r} has no branches.", hint="Give it at least one call.")
     for key in calls:
         check_name(key)
-    scope, n, entry, inner = open_scope(name, "race")
+    scope, n, entry, inner = await open_scope(name, "race")
     if entry is not None:
         return await _replay_race(inner, calls, entry, timeout_ms)
     tasks = {key: spawn_branch(inner, key, call) for key, call in calls.items()}
@@ -216,7 +217,7 @@ async def map_items(
     """
     if width < 1:
         raise BadValue(f"map({name!r}): width={width} must be at least 1.", code="value.bad_policy")
-    scope, n, entry, inner = open_scope(name, "map")
+    scope, n, entry, inner = await open_scope(name, "map")
     todo = list(items)
     if entry is None:
         # The number of items is recorded to show the progress of the run.
@@ -276,7 +277,7 @@ async def loop(name: str, body: Callable[[Any], Awaitable[Any]], state: Any, kee
     """
     if keep < 0:
         raise BadValue(f"loop({name!r}): keep={keep} must be 0 or more.", code="value.bad_policy")
-    scope, n, entry, inner = open_scope(name, "loop")
+    scope, n, entry, inner = await open_scope(name, "loop")
     driver = scope.driver
     state_codec, result_codec = _codecs(body, state)
     if entry is not None and entry.status == "done":

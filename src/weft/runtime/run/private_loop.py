@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import logging
 import sys
 import zlib
 from collections import deque
@@ -25,6 +26,8 @@ from weft.steps.failures import text_of
 from weft.steps.frames import is_users
 from weft.steps.raised import ends_host
 
+log = logging.getLogger("weft")
+
 SLICE_SECONDS = 0.005
 """How long a slice is. A run that has more to do continues after other runs had their turn."""
 SPIN_SECONDS = 1.0
@@ -33,6 +36,8 @@ TURNS_MAX = 2_000_000
 """The same limit in turns, for simulated worlds in which no time passes while code runs."""
 TURNS_PER_SLICE_MAX = 20_000
 """The same limit for slices."""
+SWALLOWED_MAX = 8
+"""How often code that ends may ask for something, and swallow ``weft.Evicted``, before it waits for ever."""
 TURNS_PER_LOOK = 64
 """How many turns to run between two checks of the clock."""
 
@@ -111,6 +116,8 @@ class PrivateLoop(asyncio.AbstractEventLoop):
     """The slice is over, and something is still ready."""
     has_asked = False
     """Set when the code asks for something, recorded or new, or is told a fact: then it does not spin."""
+    swallowed = 0
+    """How often the code went on asking after it was told to end."""
     _outer: asyncio.AbstractEventLoop | None = None
     _turns = 0
     _looked_at: float | None = None
@@ -224,6 +231,15 @@ class PrivateLoop(asyncio.AbstractEventLoop):
             _set_running(outer)
         self.tasks.clear()
 
+    def is_deaf(self) -> bool:
+        """Return whether the code was told to end, and has swallowed it again and again."""
+        return self.swallowed > SWALLOWED_MAX
+
+    async def wait_if_deaf(self) -> None:
+        """Wait for ever in such code."""
+        while self.is_deaf():
+            await self.create_future()
+
     async def frozen_until(self, waiter: asyncio.Future[None]) -> None:
         """Run nothing else in this loop until ``thaw``, so that the caller continues as if it had not waited."""
         self.frozen = True
@@ -313,7 +329,19 @@ def _throw(coro: Any, error: type[BaseException]) -> None:
         coro.throw(error())
         coro.close()
     except BaseException:  # noqa: BLE001 - the code is being closed
-        return
+        if getattr(coro, "cr_frame", None) is not None:
+            _abandon(coro)
+
+
+def _abandon(coro: Any) -> None:
+    """Keep code that swallows its end in memory for ever.
+
+    Python would close it when it frees it, outside its run: there every request fails at once, and the code would loop.
+    """
+    import ctypes  # noqa: PLC0415 - hardly ever needed
+
+    log.warning("weft: %s swallows weft.Evicted and every other exception; it stays in memory", coro.__qualname__)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(coro))
 
 
 def _frozen_clock() -> float:
