@@ -303,3 +303,24 @@ def test_a_limit_in_time_counts_from_the_start_and_must_lie_ahead() -> None:
     assert run.status == "running"
     world.advance("2m")
     assert run.status == "failed"
+
+
+def test_a_run_is_explained_after_a_patch_took_away_the_edge_that_it_had_taken() -> None:
+    app, _ = _app()
+    app.graph(FIRST)
+    world = World(app)
+    run = world.start("order", id="o-1")
+    world.settle()
+    ops = [
+        {"op": "add", "path": "/nodes/z", "value": {"step": "work", "next": "b"}},
+        {"op": "remove", "path": "/nodes/a"},
+    ]
+    world.perform(lambda: app.get(run.id).patch(ops))
+    for is_over in (False, True):
+        explanation = world.perform(lambda: app.get(run.id).explain())
+        taken = [(step.node, edge.edge, edge.to) for step in explanation.diagnosis.path for edge in step.edges]
+        assert taken[:2] == [("", ">a", "a"), ("a", "a>b", "b")]
+        if not is_over:
+            world.perform(lambda: app.get(run.id).decide("b", approved=True))
+            world.settle()
+    assert run.status == "completed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from typing import Any
 
 from weft.core import events as e
@@ -27,6 +27,9 @@ PATH_MAX = 200
 SKIPS_MAX = 100
 BRANCHES_MAX = 100
 
+VersionGraphs = Callable[[str], Awaitable[GraphModel | None]]
+"""Returns the graph of a version; None if it is not known any more."""
+
 
 class GraphPath:
     """The path of one graph run, built from its events in order."""
@@ -38,10 +41,16 @@ class GraphPath:
         self._refused: dict[str, NodeSkip] = {}
         """For each node, the last reason why no edge led to it."""
 
-    async def read(self, log: AsyncIterator[StoredEvent]) -> None:
-        """Add all events of a log."""
+    async def read(self, log: AsyncIterator[StoredEvent], versions: VersionGraphs, first: str) -> None:
+        """Add all events of a log, each with the graph that the run followed then. ``first``: its first version."""
+        now = self._graph
+        self._graph = await versions(first) or now
         async for stored in log:
-            self.add(e.decode(stored.body), stored.seq)
+            event = e.decode(stored.body)
+            self.add(event, stored.seq)
+            if isinstance(event, e.RunPatched) and event.version != event.base:
+                self._graph = await versions(event.version) or now
+        self._graph = now
 
     def add(self, event: e.AnyEvent, seq: int) -> None:
         """Add the next event."""
@@ -104,13 +113,17 @@ def _refusal(edge: Edge, event: e.NodeRouted, verdict: e.EdgeVerdict | None) -> 
 
 
 def _taken_edge(graph: GraphModel, event: e.NodeRouted, taken: e.Taken) -> TakenEdge:
-    edge = graph.edges[taken.edge]
+    branches = len(taken.items) if taken.items is not None else None
+    edge = graph.edges.get(taken.edge)
+    if edge is None:  # of a version that is not known any more: its name says where it led
+        to = taken.edge.partition(">")[2].partition("#")[0]
+        return TakenEdge(edge=taken.edge, to=to, branches=branches)
     verdict = next((one for one in event.verdicts if one.edge == taken.edge), None)
     condition, catches = _conditions(edge, verdict)
     return TakenEdge(
         edge=taken.edge,
         to=edge.to,
-        branches=len(taken.items) if taken.items is not None else None,
+        branches=branches,
         is_back=edge.kind == "back",
         condition=condition,
         catches=catches,

@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.core import events as e
 from weft.core.graph.machine import GraphMachine
+from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import DeadLetter
 from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
 from weft.observe.explanation import StyleSentences
@@ -59,7 +60,14 @@ class GraphViews(StyleViews[GraphMachine]):
     async def details(self, service: RunService, row: RunRow, machine: GraphMachine) -> dict[str, Any]:
         """Return the fields of the diagnosis about the path, the skipped nodes and the open joins."""
         path = GraphPath(machine.graph)
-        await path.read(service.reader.events(row, until=machine.state.seq))
+
+        async def graph_of(version: str) -> GraphModel | None:
+            program = await service.reader.version(row.workflow, version)
+            return program.graph if program is not None else None
+
+        revisions = machine.state.revisions
+        first = revisions[0].base if revisions else row.version
+        await path.read(service.reader.events(row, until=machine.state.seq), graph_of, first)
         return {
             "path": path.steps(),
             "skips": path.skips(machine.state),
