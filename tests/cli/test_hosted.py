@@ -56,6 +56,16 @@ def test_workflows_of_another_process_are_listed_with_their_style(hosted: Weft) 
     assert listed == dict.fromkeys(("doomed", "family", "hello", "order", "patient"), "code")
 
 
+def test_an_argument_that_no_host_takes_is_refused_before_anything_is_written(hosted: Weft) -> None:
+    for words in (("start", "hello", "--id", "h-1"), ("schedule", "add", "h", "hello", "--every", "1d")):
+        said = hosted(*words, "name=ann", "nmae=bob")
+        assert said.code != 0
+        assert 'hello has no argument "nmae". Did you mean "name"?' in said.err
+        assert "It takes: name." in said.err
+    assert hosted("show", "h-1").code != 0
+    assert hosted("schedule", "next", "h").code != 0
+
+
 def test_a_run_that_another_process_hosts_takes_messages_and_answers(hosted: Weft) -> None:
     assert hosted("start", "patient", "--id", "p-1").out == "p-1\n"
     assert hosted("send", "p-1", "quote", "42").out == '"quote" delivered to p-1\n'

@@ -198,7 +198,7 @@ class App(Registrar):
             ids=TimeIds(),
             executor=self._executor,
             settings=settings,
-            about={**described, "steps": steps_version(catalogue.own_steps())},
+            about=described | {"steps": steps_version(catalogue.own_steps()), "inputs": catalogue.input_names()},
             # SIGTERM ends the process cleanly, in a server as well as in a script.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
         )

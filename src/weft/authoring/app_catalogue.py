@@ -10,6 +10,7 @@ from weft.authoring.goals import Goal
 from weft.authoring.graphs import Graph
 from weft.authoring.registrations import Registrations
 from weft.authoring.unknown_work import unknown_work
+from weft.authoring.workflows import Workflow
 from weft.core.events import Policy, ScheduleSpec, Style, UndoPlan
 from weft.core.findings import Finding
 from weft.core.goal.definitions import StepDef
@@ -96,6 +97,20 @@ class AppCatalogue:
         """Return the style of a registered workflow; empty if there is none of this name."""
         callee = self.resolve(workflow, "")
         return callee.style if callee is not None else ""
+
+    def input_names(self) -> dict[str, list[str]]:
+        """Return the arguments that workflows take, in any of their versions. Those that take any are left out."""
+        registered = self._registered
+        taken: dict[str, list[str]] = {}
+        for name, version in registered.workflow_versions():
+            known = registered.known(name, version)
+            if isinstance(known, Workflow):
+                taken.setdefault(name, []).extend(one.name for one in known.signature.parameters)
+        for graph in registered.graphs():
+            schema = graph.loaded.graph.input
+            if schema is not None and schema.get("additionalProperties") is False:
+                taken[graph.name] = list(schema.get("properties", {}))
+        return {name: sorted(set(names)) for name, names in taken.items()}
 
     def startable(self) -> list[str]:
         return self._registered.runnable_names()

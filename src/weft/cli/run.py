@@ -30,6 +30,7 @@ from weft.core.run.questions import STARTED_BY
 from weft.errors import UnknownWorkflow, UsageError
 from weft.observe.goal_views import goal_outputs
 from weft.runtime.catalogue_log import CATALOGUE
+from weft.runtime.offered_versions import check_offered_input
 from weft.runtime.orders import StartOrder, stored_workflow
 from weft.runtime.programs import read_graph
 from weft.runtime.service import RunService
@@ -91,7 +92,10 @@ def run_here(request: RunRequest, *, url: str | None, json: bool) -> None:
 async def start_run(
     workflow: str, *, words: Sequence[str], source: str | None, id: str | None, url: str | None, app: str | None
 ) -> None:
-    """Add a new run to the store. With an app, its arguments are checked here, and otherwise by its host."""
+    """Add a new run to the store. With an app, its arguments are checked here, and otherwise by its host.
+
+    Names of arguments that no running host takes are refused here too.
+    """
     # The host of a version that is not the app's own reads what was typed.
     target = (app or project_settings().get("app")) if not is_version_ref(workflow) else None
     loaded = load_app(target, "weft start") if target else None
@@ -106,6 +110,8 @@ async def start_run(
         words=list(pairs(words)) if loaded is None else (),
     )
     async with open_service(url_of(url, app, loaded), create=True) as service:
+        if loaded is None and not is_version_ref(workflow):
+            await check_offered_input(service, workflow, arguments)
         started = await service.start(order, loaded.app.catalogue() if loaded is not None else None)
         await _print_started(service, started.id)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
+from weft.core.findings import did_you_mean
+from weft.errors import BadValue
 from weft.ports.definitions import VERSION_MARK
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunQuery, RunRow
@@ -40,6 +42,29 @@ async def offered_workflows(service: RunService) -> set[str]:
     own = service.local.catalogue.startable() if service.local is not None else ()
     living = [host.about for host in await hosts.list_all() if not host.gone]
     return {*own, *(name for about in living for name in about.get("workflows", ()))}
+
+
+async def check_offered_input(service: RunService, workflow: str, given: Iterable[str]) -> None:
+    """Check that a living host takes arguments with these names, as far as hosts describe what they take.
+
+    Raises:
+        BadValue: it names all that none of them takes.
+    """
+    hosts: Hosts | None = getattr(service.store, "hosts", None)
+    living = [host.about for host in await hosts.list_all() if not host.gone] if hosts is not None else []
+    taken = [about.get("inputs", {}).get(workflow) for about in living if workflow in about.get("workflows", ())]
+    if not taken or any(names is None for names in taken):
+        return
+    known = sorted({name for names in taken for name in names})
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        names = ", ".join(f'"{name[:60]}"' for name in unknown)
+        near = did_you_mean(unknown[0], known)
+        raise BadValue(
+            f"{workflow} has no argument {names}.{f' {near}' if near else ''}",
+            hint=f"It takes: {', '.join(known) or 'nothing'}.",
+            code="value.wrong_type",
+        )
 
 
 async def is_offered(service: RunService, workflow: str, version: str) -> bool:

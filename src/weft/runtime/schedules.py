@@ -33,11 +33,11 @@ from weft.core.schedule.calendar import (
     start_at,
 )
 from weft.core.schedule.state import ScheduleState
-from weft.errors import BadSchedule, NotFound, Refused, WeftError
+from weft.errors import BadSchedule, BadValue, NotFound, Refused, WeftError
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunQuery, RunRow
 from weft.runtime.calendar import CALENDAR, marks, zone
-from weft.runtime.offered_versions import offered_workflows
+from weft.runtime.offered_versions import check_offered_input, offered_workflows
 from weft.runtime.schedule_form import ALL, ScheduleForm, read_form
 from weft.runtime.service import RunService
 
@@ -132,6 +132,11 @@ class ScheduleService:
     async def add(self, form: ScheduleForm, *, by: str = "") -> AddedSchedule:
         """Make a schedule, or change it. Raises BadSchedule, and Refused if the schedule is declared in code."""
         spec = self._checked(form)
+        if self._service.local is None and not isinstance(form.input, bytes):
+            try:
+                await check_offered_input(self._service, form.workflow, form.input)
+            except BadValue as error:
+                raise BadSchedule(f"input: {error.message}", hint=error.hint, code="schedule.bad_input") from error
         row = await self._row_or_none(form.name)
         if row is not None and is_declared(row.version) and row.status not in OVER and await self._is_hosted(row):
             raise Refused(
