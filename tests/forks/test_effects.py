@@ -169,15 +169,6 @@ def test_later_mail_is_not_copied() -> None:
     assert fork.result() == ["one", "other"]
 
 
-def test_completed_work_of_the_past_is_the_originals_to_undo() -> None:
-    _, ledger, run = played("failing")
-
-    fork = run.fork(after="book", effects="reuse")
-
-    assert play(fork)[0] == "failed"
-    assert not ledger.calls["unbook"]
-
-
 @pytest.mark.parametrize("name", scale.first(1, ["delivery", "people", "graph_people", "line"]))
 def test_a_fork_is_made_once_whatever_write_its_host_dies_at(name: str) -> None:
     """Before and after every write: of the original, of the fork itself, and of what follows."""

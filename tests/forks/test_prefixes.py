@@ -20,8 +20,13 @@ PERFORMED = dict.fromkeys(STARTS, UNDONE) | {"people": {"plain"}, "graph_people"
 SEEDS = range(scale.scaled(1, 40))
 
 
-def points(run: SimRun[Any]) -> range:
-    return range(1, max(event.seq for event in run.events) + 1)
+def points(run: SimRun[Any]) -> list[int]:
+    """Return the events at which a run can be forked: a graph only before what it has undone, or at its end."""
+    last = max(event.seq for event in run.events)
+    if not {"undo_scheduled", "node_routed"} <= {event.kind for event in run.events}:
+        return list(range(1, last + 1))
+    first = next(event.seq for event in run.events if event.kind == "task_scheduled")
+    return [*range(1, first), last]
 
 
 @pytest.mark.parametrize("name", scale.sample(3, list(STARTS)))

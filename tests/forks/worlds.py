@@ -10,8 +10,8 @@ from weft.testing import World
 
 EDITS: dict[str, Any] = {"delivery": {"given": {"order": 4}}}
 INPUT: dict[str, Any] = {"input": {"n": 2}}
-REFUSED_EDITS = ("fork.bad_edit", "patch.fact_known", "run.finished")
-"""Facts that were read never change, and a run whose end is decided is over."""
+REFUSED = ("fork.bad_edit", "fork.undone", "patch.fact_known", "run.finished")
+"""Facts that were read never change, what was undone is not shared, and a run whose end is decided is over."""
 
 
 def forks_of(seed: int, stride: int = 1) -> tuple[int, list[str]]:
@@ -29,7 +29,7 @@ def forks_of(seed: int, stride: int = 1) -> tuple[int, list[str]]:
                 try:
                     ended = play(run.fork(at=point, **way))
                 except weft.Refused as refused:
-                    if refused.code not in REFUSED_EDITS:
+                    if refused.code not in REFUSED:
                         wrong.append(f"seed {seed}, {name} at {point} with {way}: {refused.code}")
                     continue
                 count += 1

@@ -35,6 +35,8 @@ class KnownResult(msgspec.Struct, frozen=True, omit_defaults=True):
     use: int = 0
     """Which use of this step with this input it was after the point, from 1; 0 if it was before the point."""
     output: Raw = NULL
+    once: bool = False
+    """Whether its effect was irreversible when it was performed."""
 
 
 class RunForked(LogEvent, frozen=True, kw_only=True, tag="run_forked"):

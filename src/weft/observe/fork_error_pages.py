@@ -23,6 +23,11 @@ FORK_PAGES: dict[str, tuple[str, str, str]] = {
         "It has not begun, or it is a run of Weft itself, such as a schedule.",
         "Start the workflow instead.",
     ),
+    "fork.undone": (
+        "The run has undone work that the fork would share, after the point of the fork.",
+        "The run failed or was cancelled, and its completed steps were undone. The fork would build on their results.",
+        "Fork before the first step that was undone: --before PLACE. With --effects none the point is possible.",
+    ),
     "fork.unreadable": (
         "The log of the run cannot be read, so it cannot be forked.",
         "An event is damaged, or was written by a newer version of Weft.",

@@ -12,7 +12,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
 from weft.core.decider import Machine
-from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq, child_uid
+from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, child_uid
 from weft.core.run import fork
 from weft.core.run.env import Env
 from weft.core.run.state import Child
@@ -23,7 +23,7 @@ from weft.ports.store import Append, NewRun, RunRow, StoredEvent
 from weft.runtime.code_patches import named_version
 from weft.runtime.fork_order import ForkOrder
 from weft.runtime.fork_patches import decide_patch, patch_command, patch_of
-from weft.runtime.fork_points import LogTrail
+from weft.runtime.fork_points import LogTrail, Visit
 from weft.runtime.offered_versions import is_offered
 from weft.runtime.patches import PatchService
 from weft.runtime.programs import has_dead_letters
@@ -151,6 +151,7 @@ class ForkLog:
         machine.state.forked_from = origin
         for results in _in_parts(trail.results(point, self._order.effects)):
             self._record(machine, (e.ResultsKnown(results=results),))
+        self._leave_undone(machine, trail.rolled_back(point))
         ends = self._known_ends(machine, trail)
         self._refuse_children(machine, ends)
         restarted = [
@@ -174,6 +175,23 @@ class ForkLog:
         self._record(machine, fork.children_that_ended(machine.state))
         for end in ends.values():
             self._record(machine, machine.decide(_report(end), self._env()))
+
+    def _leave_undone(self, machine: Machine, undone: Sequence[Visit]) -> None:
+        """Drop work that the original has undone after the point, and all that began after it. Raises Refused.
+
+        Only code asks for it again. A fork without effects keeps it, because it performs nothing that builds on it.
+        """
+        if not undone or machine.state.ended or self._order.effects == "none":
+            return
+        if not machine.style.has_code:
+            places = list(dict.fromkeys(visit.place.partition("/")[0] for visit in undone))
+            raise Refused(
+                f"{self._row.id} has undone {', '.join(places)} after this point, so a fork cannot go on from there.",
+                hint=f"Fork before the first of them: --before {places[0]}",
+                code="fork.undone",
+            )
+        first = min(visit.began for visit in undone)
+        self._record(machine, machine.decide(c.DropEntries(EntryId(first)), self._env()))
 
     def _known_ends(self, machine: Machine, trail: LogTrail) -> dict[int, e.ChildEnded]:
         """Return the ends that the open children had in the original, if the fork uses results of it."""

@@ -32,6 +32,8 @@ class Visit(msgspec.Struct):
     effect: e.Effect = "idempotent"
     output: Raw | None = None
     is_undone: bool = False
+    rolled_back: int = 0
+    """The event that ended its undo, if that was part of the end of the run (0: none)."""
 
 
 class LogTrail:
@@ -45,6 +47,8 @@ class LogTrail:
         self.child_ends: dict[int, e.ChildEnded] = {}
         self._machine = machine
         self._undos: dict[int, int] = {}
+        self._reversed: set[int] = set()
+        """Undos of work that the run no longer needed."""
         for one in stored:
             try:
                 event = e.decode(one.body)
@@ -60,6 +64,8 @@ class LogTrail:
         place = self._machine.style.locate(seq)
         if isinstance(event, e.UndoScheduled):
             self._undos[seq] = event.of
+            if self._machine.state.tasks[seq].dropped:
+                self._reversed.add(seq)
         elif place or isinstance(event, e.StepStarted):
             self._begin(seq, place or getattr(event, "step", ""))
         for number in _ended_by(event):
@@ -89,6 +95,7 @@ class LogTrail:
         if undone is not None:
             if isinstance(event, e.TaskSucceeded) and undone in self.visits:
                 self.visits[undone].is_undone = True
+                self.visits[undone].rolled_back = 0 if number in self._reversed else seq
             return
         visit = self.visits.get(number)
         if visit is None:
@@ -137,6 +144,10 @@ class LogTrail:
         failed = [visit for visit in self.visits.values() if visit.failed and visit.ended < self.ending]
         return max(failed, key=lambda visit: visit.ended).began - 1 if failed else self.ending - 1
 
+    def rolled_back(self, point: int) -> list[Visit]:
+        """Return the work before a point that the run has undone after it, because it failed or was cancelled."""
+        return [visit for visit in self.visits.values() if visit.began <= point < visit.rolled_back]
+
     def results(self, point: int, effects: e.Effects) -> list[e.KnownResult]:
         """Return the results that a fork may need: those of work that it may not, or need not, perform again."""
         uses: dict[tuple[str, str], int] = {}
@@ -148,7 +159,8 @@ class LogTrail:
                 use = uses[key] = uses.get(key, 0) + 1
             if visit.output is None or visit.is_undone or not _is_needed(visit, point, effects):
                 continue
-            found.append(e.KnownResult(visit.place, visit.step, visit.digest, use, visit.output))
+            once = visit.effect == "irreversible"
+            found.append(e.KnownResult(visit.place, visit.step, visit.digest, use, visit.output, once))
         return found
 
 

@@ -65,7 +65,8 @@ def withhold(state: State, fork: Fork, number: int, task: OpenTask) -> None:
     task.use = fork.uses[key] = fork.uses.get(key, 0) + 1
     if fork.effects == "none":
         task.undo = None
-    if fork.set_results or _judge(fork, task, equal=key in fork.known) != "perform":
+    known: Sequence[e.KnownResult | None] = fork.known.get(key) or (None,)
+    if fork.set_results or any(_judge(fork, task, one) != "perform" for one in known):
         hold_back(state, number, task)
 
 
@@ -95,7 +96,7 @@ def _decide(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence
         if is_at(place, name):
             return _keep(run, number, task, value, env)
     known = find_known(fork, task, place)
-    match _judge(fork, task, equal=known is not None):
+    match _judge(fork, task, known):
         case "keep" if known is not None:
             return _keep(run, number, task, known.output, env)
         case "ask":
@@ -117,8 +118,10 @@ def find_known(fork: Fork, task: OpenTask, place: str) -> e.KnownResult | None:
     return exact or next((one for one in equal if one.use == task.use), None)
 
 
-def _judge(fork: Fork, task: OpenTask, *, equal: bool) -> str:
-    return judge(SITUATIONS[fork.effects], task.policy.effect, equal=equal, has_undo=task.undo is not None)
+def _judge(fork: Fork, task: OpenTask, known: e.KnownResult | None) -> str:
+    """Return what happens to a task. Work that was irreversible when it was performed stays so."""
+    effect = "irreversible" if known is not None and known.once else task.policy.effect
+    return judge(SITUATIONS[fork.effects], effect, equal=known is not None, has_undo=task.undo is not None)
 
 
 def _keep(run: DecidingRun, number: int, task: OpenTask, output: Raw, env: Env) -> Sequence[e.AnyEvent]:
