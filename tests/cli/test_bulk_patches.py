@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cli.conftest import Weft, hosting
-from tests.cli.test_bulk import document, host_until_done
+from tests.cli.test_bulk import document, host_it, host_until_done
 from tests.cli.test_hosted import until
 
 GRAPH = """
@@ -48,6 +48,18 @@ def test_many_runs_are_patched_and_that_is_undone(weft: Weft, folder: Path) -> N
     assert len(document(weft, "show", "l-0", "--versions")["versions"]) == 2
     undone = document(weft, "patch", "--workflow", "leads", "--undo", "--apply")
     assert host_until_done(weft, undone["run"])["applied"] == 2
+    assert weft("patch", "l-0", "--redo").code == 0
+    host_it(weft)
+    told = weft("show", "l-0", "--versions").out
+    assert [told.count(word) for word in ("CHANGE", "undoes 1", "redoes 1")] == [1, 1, 1]
+    (folder / "odd.yaml").write_text("{oops: 1}")
+    odd = weft("patch", "l-0", "odd.yaml").err
+    assert odd.startswith("weft: odd.yaml: The patch is not valid: object contains unknown field `oops`")
+    assert "A patch of a graph run has weft, base, ops, document, to" in odd
+    (folder / "alone.yaml").write_text("{drop: [{node: wait}]}")
+    alone = weft("patch", "l-0", "alone.yaml").err
+    assert "it has none of them; ops: [] if the document stays as it is (1 more)" in alone
+    assert "also: a patch with instructions needs a reason." in alone
     assert "many runs have a plan each" in weft("patch", "p.yaml", "--workflow", "leads", "--expect", "x").err
 
 

@@ -23,6 +23,7 @@ def test_a_hold_is_put_shown_and_ended(weft: Weft) -> None:
     refused = weft("delete", "one", "--reason", "asked to")
     assert refused.code != 0
     assert "A hold lies on one" in refused.err
+    assert weft("keep", "one", "--end").out == "The hold on one and all runs below it has ended.\n"
     assert weft("keep", "one", "--end", "--json").json()["kept"] is False
     assert weft("delete", "one", "--reason", "asked to", "--json").json()["runs"] == 1
 

@@ -21,7 +21,10 @@ def test_a_fork_is_made_and_a_host_goes_on_with_it(over: Weft) -> None:
     assert "shares" in said.err
 
     assert hosted(over, "again")["status"] == "completed"
-    assert "fork of order-1 at" in over("show", "again").out
+    shown = over("show", "again").out
+    assert "fork of order-1 at" in shown
+    assert ", created " in shown
+    assert ", started " not in shown, "that is the start of its original"
     assert "forks   again" in over("show", "order-1").out
     listed: Any = over("list", "--forks", "order-1", "--json").json()
     assert [run["id"] for run in listed["runs"]] == ["again"]

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from msgspec import UNSET
 
 import weft
 from tests.forks.programs import STARTS, build, play, start
@@ -95,6 +96,16 @@ def test_runs_are_compared_up_to_an_event() -> None:
     assert diff(run, fork, at_a=5, at_b=5).equal
     with pytest.raises(weft.Refused):
         diff(run, fork, at_a=99)
+
+
+def test_work_that_is_open_has_no_value() -> None:
+    _, _, run = played("line")
+
+    found = diff(run, run, at_b=4).runs
+
+    assert found is not None
+    changes = [one.changes for one in found.changed if (one.place, one.aspect) == ("pay", "value")]
+    assert [(one.a, one.b) for one in changes[0]] == [({"n": 20}, UNSET)]
 
 
 def test_who_decided_and_the_facts_are_compared() -> None:

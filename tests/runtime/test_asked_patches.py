@@ -81,6 +81,8 @@ def test_a_patch_waits_until_it_is_allowed() -> None:
     world = World(shop())
     run = order(world)
 
+    with pytest.raises(weft.UsageError, match=r"patch\(\*\*document\)"):
+        patch(run, {"document": SHORTER})
     plan = patch(run, document=SHORTER, wait="2h")
 
     assert (plan.applied, plan.asked > 0) == (False, True)

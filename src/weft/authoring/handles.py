@@ -333,7 +333,9 @@ class Handle(Generic[R]):
 
 
 def patch_document(ops: Sequence[Mapping[str, Any]] | None, fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a patch as a document. Fields that are None are left out."""
+    """Return a patch as a document. Fields that are None are left out. Raises UsageError."""
+    if isinstance(ops, Mapping):
+        raise UsageError("A patch is given by its fields, or as a list of operations.", hint="Write patch(**document).")
     given = {name: value for name, value in fields.items() if value is not None}
     return given if ops is None else {"ops": list(ops), **given}
 

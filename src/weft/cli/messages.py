@@ -6,7 +6,7 @@ import sys
 from textwrap import indent
 
 from weft.core.escapes import escape_controls
-from weft.errors import RunFailed, WeftError
+from weft.errors import BadPatch, PatchRefused, RunFailed, WeftError
 
 
 def say(text: str, *more: str) -> None:
@@ -23,4 +23,5 @@ def print_error(error: WeftError) -> None:
 
     if isinstance(error, RunFailed) and error.failure.traceback:
         print(indent(escape_controls(error.failure.traceback), "  "), file=sys.stderr)
-    say(error.message, error.hint, f"More: weft help {error.code}" if error.code in PAGES else "")
+    also = [f"also: {one.message}" for one in error.findings[1:]] if isinstance(error, BadPatch | PatchRefused) else []
+    say(error.message, *also, error.hint, f"More: weft help {error.code}" if error.code in PAGES else "")

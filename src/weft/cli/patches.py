@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,23 @@ async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | 
         if typed.undo:
             plan = await patches.undo(row.id, options, redo=typed.redo, ends=typed.ends)
         else:
-            plan = await patches.patch(row.id, document, options)
+            try:
+                plan = await patches.patch(row.id, document, options)
+            except BadPatch as error:
+                raise _in_file(error, typed.file) from None
     if json:
         print_json(plan)
     else:
         _print_plan(plan)
     if plan.refusals and not plan.asked and (typed.dry_run or not typed.wait):
         raise patch_refused(plan)
+
+
+def _in_file(error: BadPatch, file: str | None) -> BadPatch:
+    """Return the error with the name of the file that has the patch."""
+    if file is None or file == "-":
+        return error
+    return BadPatch(f"{file}: {error.message}", hint=error.hint, code=error.code, **error.context)
 
 
 async def withdraw_patch(run: str, number: int, *, reason: str, url: str | None, app: str | None, json: bool) -> None:
@@ -117,18 +128,27 @@ async def print_versions(run: str, *, url: str | None, app: str | None, json: bo
     if json:
         print_json({"run": row.id, "versions": found})
         return
+    undone = {one.rev: one.undoes for one in found}
     rows = [
         (
             str(one.rev),
             one.version[:16],
             f"{one.at.astimezone():%Y-%m-%d %H:%M:%S}",
             one.by,
-            f"undoes {one.undoes}" if one.undoes else f"retried from {one.retried}" if one.retried else "",
+            _taken_back(one.undoes, undone) or (f"retried from {one.retried}" if one.retried else ""),
             one.reason,
         )
         for one in found
     ]
-    print_table(console(), ("REV", "VERSION", "SINCE", "BY", "", "REASON"), rows)
+    print_table(console(), ("REV", "VERSION", "SINCE", "BY", "CHANGE", "REASON"), rows)
+
+
+def _taken_back(rev: int, undone: Mapping[int, int]) -> str:
+    """Return which patch a version undoes or, if that was an undo itself, which patch it makes again."""
+    verb, patch = "", rev
+    while rev:
+        verb, patch, rev = "redoes" if verb == "undoes" else "undoes", rev, undone.get(rev, 0)
+    return f"{verb} {patch}" if verb else ""
 
 
 def _print_plan(plan: PatchPlan) -> None:

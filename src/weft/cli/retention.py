@@ -50,6 +50,7 @@ async def keep_run(
     who = login() if by is None else by
     async with open_run(run, url, app) as (service, row):
         deletion = DeletionService(service)
+        before = await deletion.hold(row.id)
         if end:
             hold = await deletion.end_keep(row.id, reason, by=who)
         elif reason:
@@ -59,7 +60,7 @@ async def keep_run(
     if json:
         print_json(hold)
     else:
-        print(_sentence(hold))
+        print(f"The hold on {hold.id} and all runs below it has ended." if end and before.kept else _sentence(hold))
 
 
 def _sentence(hold: LegalHold) -> str:

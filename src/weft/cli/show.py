@@ -47,6 +47,7 @@ from weft.observe.run_tree import DEPTH_MAX, RunTree, TreeReader
 from weft.observe.sentences import failure_advice, hold_hint, host_advice, sections, unhosted_sentence
 from weft.ports.store import RunRow
 from weft.runtime.finished_error import moved_to
+from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import NOT_UNDONE
 
@@ -95,7 +96,8 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
 async def print_header(out: Console, service: RunService, row: RunRow, history: History) -> None:
     """Print the facts about a run that do not change while it is watched."""
     version = f" version {row.version}" if row.version else ""
-    begun = f"started {moment(history.started)}" if history.started else f"created {moment(row.created_at)}"
+    started = None if FORKED_FROM in row.attributes else history.started  # a fork has the start of its original
+    begun = f"started {moment(started)}" if started else f"created {moment(row.created_at)}"
     facts = [f"{row.workflow}{version}", begun]
     if history.retries:
         facts.append(f"retried {pluralize(history.retries, 'time')}")
@@ -129,7 +131,7 @@ async def _given(service: RunService, row: RunRow, history: History) -> bytes:
 
 def status_line(row: RunRow, history: History, now: int) -> SafeText:
     """Return the id of a run, its status, and how long it took or has been running."""
-    began = history.started or row.created_at
+    began = row.created_at if FORKED_FROM in row.attributes else history.started or row.created_at
     length = f" in {took(history.ended - began)}" if history.ended is not None else f" for {age(now - began)}"
     return SafeText.assemble((row.id, "bold"), "  ", status_text(row.status), (length, "dim"))
 

@@ -54,10 +54,10 @@ def apply_operations(
             target.apply(operation)
         except _Wrong as error:
             name, path = operation["op"], shortened(operation["path"])
-            text = f"operation {index} ({name} {path}) cannot be applied: {error}."
+            text = f"ops[{index}] ({name} {path}) cannot be applied: {error}."
             raise _bad_patch([Finding("patch.invalid", text, f"ops[{index}]")]) from None
         except RecursionError:
-            raise _exceeded(f"Operation {index} makes the document too deep.") from None
+            raise _exceeded(f"The document is too deep after ops[{index}].") from None
     return target.document
 
 
@@ -71,15 +71,15 @@ def _malformed(index: int, operation: Any) -> list[Finding]:
     """Return what is wrong with an operation, whatever the document."""
     at = f"ops[{index}]"
     if not isinstance(operation, Mapping) or operation.get("op") not in _OPS:
-        return [Finding("patch.invalid", f"operation {index} is none of {', '.join(_OPS)}.", at)]
+        return [Finding("patch.invalid", f"ops[{index}] is none of {', '.join(_OPS)}.", at)]
     name = operation["op"]
     needed = ["path", *(["value"] if name in _WITH_VALUE else []), *(["from"] if name in _WITH_FROM else [])]
     found = []
     for field in needed:
         if field not in operation:
-            found.append(Finding("patch.invalid", f"operation {index} ({name}) has no {field}.", at))
+            found.append(Finding("patch.invalid", f"ops[{index}] ({name}) has no {field}.", at))
         elif field != "value" and not _is_pointer(operation[field]):
-            text = f"the {field} of operation {index} is not a JSON pointer: it begins with /."
+            text = f"the {field} of ops[{index}] is not a JSON pointer: it begins with /."
             found.append(Finding("patch.invalid", text, f"{at}.{field}"))
     return found
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Literal
 
 import msgspec
+from msgspec import UNSET
 
 from weft.observe.json_diff import ChangedValue, changed_values
 from weft.observe.run_trace import RunTrace, TraceItem
@@ -77,13 +78,18 @@ def _differences(a: TraceItem, b: TraceItem, load: Load) -> Iterator[Difference]
     sides["conditions"] = a.conditions, b.conditions
     sides["outcome"] = a.outcome, b.outcome
     if a.value != b.value:
-        sides["value"] = load(a.value), load(b.value)
+        sides["value"] = _value(a, load), _value(b, load)
     sides["attempts"] = a.attempts, b.attempts
     sides["decided"] = a.by, b.by
     for aspect, (left, right) in sides.items():
         changes = changed_values(left, right)
         if changes:
             yield Difference(a.place, aspect, changes)
+
+
+def _value(item: TraceItem, load: Load) -> Any:
+    """Return the value of an item; none if it has not ended."""
+    return UNSET if item.ended is None else load(item.value)
 
 
 def _times(a: Mapping[str, TraceItem], b: Mapping[str, TraceItem]) -> list[TimeDifference]:

@@ -76,11 +76,13 @@ def read_graph_patch(patch: bytes, limits: PatchLimits) -> GraphPatch:
     try:
         form = decode_patch(patch)
     except msgspec.ValidationError as error:
-        raise bad_patch([Finding("patch.invalid", f"{str(error)[0].lower()}{str(error)[1:]}.")]) from None
+        hint = f"A patch of a graph run has {', '.join(GraphPatch.__struct_fields__)}."
+        raise bad_patch([Finding("patch.invalid", f"{str(error)[0].lower()}{str(error)[1:]}.")], hint) from None
     findings = []
     if len(form.ways) != 1:
         given = " and ".join(form.ways) or "none of them"
-        findings.append(Finding("patch.invalid", f"give exactly one of ops, document and to; it has {given}."))
+        alone = "; ops: [] if the document stays as it is" if form.has_instructions and not form.ways else ""
+        findings.append(Finding("patch.invalid", f"give exactly one of ops, document and to; it has {given}{alone}."))
     if form.has_instructions and not form.reason.strip():
         findings.append(Finding("patch.invalid", "a patch with instructions needs a reason.", "reason"))
     if findings:
@@ -90,11 +92,11 @@ def read_graph_patch(patch: bytes, limits: PatchLimits) -> GraphPatch:
     return form
 
 
-def bad_patch(findings: list[Finding]) -> BadPatch:
+def bad_patch(findings: list[Finding], hint: str = "") -> BadPatch:
     """Return the error for a patch that is not valid in itself."""
     first, more = findings[0].message, len(findings) - 1
     rest = f" ({more} more)" if more else ""
-    return BadPatch(f"The patch is not valid: {first.rstrip('.')}{rest}.", findings=findings)
+    return BadPatch(f"The patch is not valid: {first.rstrip('.')}{rest}.", hint=hint, findings=findings)
 
 
 def new_source(form: GraphPatch, source: dict[str, Any], limits: PatchLimits) -> dict[str, Any]:
