@@ -51,6 +51,8 @@ def tenant_prefix(run_id: str) -> str:
     return f"{name}/" if slash and len(name) > 1 and name.startswith(TENANT_MARK) else ""
 
 
+RESERVED_IDS = ("schedule/", "bulk/")
+"""Prefixes of the ids of Weft's own runs, which runs of users must not have."""
 RESERVED_KEYS = "weft/"
 """A prefix that keys of users must not have."""
 

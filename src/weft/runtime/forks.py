@@ -19,7 +19,7 @@ from weft.errors import IdTaken, Refused
 from weft.ports.store import Outcome, RunQuery, RunRow
 from weft.runtime.fork_log import ForkIdentity, ForkLog
 from weft.runtime.fork_order import ForkOrder, check_order
-from weft.runtime.orders import check_run_id
+from weft.runtime.orders import check_own_id, check_run_id
 from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.service import RunService
 
@@ -54,7 +54,7 @@ class ForkService:
         known = await service.store.directory.row(uid)
         if known is not None:
             return await self._found(known, row)
-        new_id = check_run_id(order.id if order.id is not None else f"{row.id}~{uid[-6:]}")
+        new_id = check_own_id(order.id) if order.id is not None else check_run_id(f"{row.id}~{uid[-6:]}")
         if await service.store.directory.find(RunId(new_id)) is not None:
             raise _id_taken(new_id)
         new = ForkIdentity(uid, service.stored_id(new_id), by)

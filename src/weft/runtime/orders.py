@@ -17,7 +17,7 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.events import ABSENT
 from weft.core.findings import did_you_mean
-from weft.core.ids import GOAL
+from weft.core.ids import GOAL, RESERVED_IDS, tenant_prefix
 from weft.errors import UnknownWorkflow, UsageError
 from weft.ports.clock import Ids
 from weft.ports.definitions import Definition, Definitions
@@ -108,7 +108,7 @@ def unchecked_input(order: StartOrder) -> bytes:
 
 def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, plan: Raw = ABSENT) -> c.StartRun:
     start = c.StartRun(
-        run_id=check_run_id(order.id) if order.id is not None else f"{order.workflow}-{ids.new()}",
+        run_id=check_own_id(order.id) if order.id is not None else f"{order.workflow}-{ids.new()}",
         workflow=order.workflow,
         version=callee.version if callee is not None else order.version or "",
         style=callee.style if callee is not None else "",
@@ -148,6 +148,18 @@ def check_run_id(run_id: str) -> str:
             hint="Use 1 to 500 printable characters, without spaces at the ends.",
         )
     return run_id
+
+
+def check_own_id(run_id: str) -> str:
+    """Check an id that a user chose for a new run and return it. Raises UsageError."""
+    name = run_id.removeprefix(tenant_prefix(run_id))
+    reserved = next((prefix for prefix in RESERVED_IDS if name.startswith(prefix)), None)
+    if reserved is not None:
+        raise UsageError(
+            f"{run_id[:60]!r} cannot be used as the id of a run: ids that begin with {reserved!r} are Weft's own.",
+            hint="Choose an id that begins with something else.",
+        )
+    return check_run_id(run_id)
 
 
 def attributes_as_json(attributes: Mapping[str, Any]) -> dict[str, Any]:

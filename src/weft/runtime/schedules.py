@@ -341,7 +341,8 @@ class ScheduleService:
         return found
 
     async def _row_or_none(self, name: str) -> RunRow | None:
-        return await self._service.store.directory.find(RunId(schedule_id(name)))
+        found = await self._service.store.directory.find(RunId(schedule_id(name)))
+        return found if found is not None and found.workflow == WORKFLOW else None
 
     async def _hosted_versions(self) -> frozenset[str] | None:
         """Return the versions of schedules that living hosts run. None: there are no hosts to ask."""
