@@ -117,7 +117,10 @@ def test_runs_are_forked_and_deleted_by_filter(over: Weft) -> None:
     assert (forked["verb"], forked["would_apply"]) == ("fork", 1)
     made = host_until_done(over, forked["run"])["made"]
     assert [one["id"] for one in document(over, "list", "--where", "prefix=order-1~")["runs"]] == made
-    deleted = document(over, "delete", "--status", "completed", "--where", "prefix=order", "--reason", "old", "--apply")
+    words = ("delete", "--status", "completed", "--where", "prefix=order", "--reason", "old")
+    assert "was forked from order-1 and is open" in over(*words, "--dry-run").out
+    host_until_done(over, *made)
+    deleted = document(over, *words, "--apply")
     assert deleted["would_apply"] >= 1
     host_until_done(over, deleted["run"])
     assert "order-1 " not in over("list").out
