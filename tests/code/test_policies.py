@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 import weft
+from weft.authoring.policies import since_to_ms
+from weft.errors import BadDuration, BadValue, UsageError
+from weft.runtime.fork_order import ForkOrder, check_order
 
 
 async def body(n: int) -> int:
@@ -68,3 +72,21 @@ def test_a_generator_is_no_step() -> None:
     for fn in (pieces, later):
         with pytest.raises(weft.UsageError, match="is a generator"):
             app.step(fn)
+
+
+def test_since_is_a_time_or_a_duration_in_any_spelling() -> None:
+    assert since_to_ms("1970-01-01T00:00:01+00:00") == since_to_ms(datetime.fromtimestamp(1, UTC)) == 1_000
+    assert since_to_ms(timedelta(days=900_000)) == 0
+    ago = since_to_ms("2h")
+    assert ago is not None
+    assert ago <= (since_to_ms(timedelta(hours=2)) or 0)
+    with pytest.raises(BadDuration):
+        since_to_ms("yesterday")
+    with pytest.raises(BadValue, match="neither a time nor a duration"):
+        since_to_ms(5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("order", [ForkOrder(at=True), ForkOrder(before="a", visit=True), ForkOrder(at="3")])  # type: ignore[arg-type]
+def test_a_fork_takes_whole_numbers(order: ForkOrder) -> None:
+    with pytest.raises(UsageError, match="is not a whole number"):
+        check_order(order)

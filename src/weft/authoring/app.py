@@ -484,7 +484,7 @@ class App(Registrar):
         *,
         workflow: str | Runnable[Any] | None = None,
         status: str | None = None,
-        since: datetime | timedelta | None = None,
+        since: datetime | timedelta | str | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Handle[Any]]:
         """List runs, newest first."""
@@ -505,7 +505,7 @@ class App(Registrar):
         *ids: str,
         workflow: str | Runnable[Any] | None = None,
         status: str | None = None,
-        since: datetime | timedelta | None = None,
+        since: datetime | timedelta | str | None = None,
         parent: str | None = None,
         where: Mapping[str, Any] | None = None,
         options: dict[str, Any] | None = None,
@@ -534,7 +534,7 @@ class App(Registrar):
         *,
         workflow: str | Runnable[Any] | None = None,
         status: str | None = None,
-        since: datetime | timedelta | None = None,
+        since: datetime | timedelta | str | None = None,
         sample: int = 0,
         to: str | Mapping[str, Any] | None = None,
         replan: bool = False,

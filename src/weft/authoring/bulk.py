@@ -87,7 +87,7 @@ def bulk_order(
     verb: str,
     ids: Sequence[str],
     *,
-    since: datetime | timedelta | None,
+    since: datetime | timedelta | str | None,
     options: dict[str, Any] | None,
     **filters: Any,
 ) -> BulkOrder:

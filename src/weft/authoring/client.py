@@ -142,7 +142,7 @@ class Client:
         *ids: str,
         workflow: str | None = None,
         status: str | None = None,
-        since: datetime | timedelta | None = None,
+        since: datetime | timedelta | str | None = None,
         parent: str | None = None,
         where: Mapping[str, Any] | None = None,
         options: dict[str, Any] | None = None,
@@ -235,7 +235,7 @@ class Client:
         *,
         workflow: str | None = None,
         status: str | None = None,
-        since: datetime | timedelta | None = None,
+        since: datetime | timedelta | str | None = None,
         where: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[Handle[Any]]:
         """List runs, newest first."""

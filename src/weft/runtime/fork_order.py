@@ -8,6 +8,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from weft.core import events as e
+from weft.core.plurals import shortened
 from weft.errors import UsageError
 
 EFFECTS: tuple[e.Effects, ...] = ("perform", "reuse", "none")
@@ -63,6 +64,9 @@ class ForkOptions(TypedDict, total=False):
 
 def check_order(order: ForkOrder) -> None:
     """Check what can be checked without the run. Raises UsageError."""
+    for name, number in (("at", order.at), ("visit", order.visit)):
+        if number is not None and type(number) is not int:  # a bool is an int, too
+            raise UsageError(f"{name}={shortened(repr(number))} is not a whole number.")
     points = [order.at is not None, bool(order.before), bool(order.after), order.failure]
     if sum(points) > 1:
         raise UsageError("A fork has one point: --at, --before, --after or --failure.")
