@@ -93,6 +93,7 @@ CODES_WITHOUT_A_CLASS = {
     "fork.no_place",
     "fork.no_point",
     "fork.not_possible",
+    "fork.undone",
     "fork.unreadable",
     "fork.values_gone",
     "fork.would_perform",
