@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from weft.authoring.bulk_workflow import bulk_program
@@ -50,13 +50,15 @@ class AppCatalogue:
         self._goals: dict[str, GoalProgram] = {}
         self._definitions: dict[tuple[str, str], Definition] = {}
         self._bulk = bulk_program(registered)
-        self.step: Callable[[str], StepBody | None] = registered.find_body
 
     def steps(self) -> list[str]:
         return self._registered.step_names()
 
     def queues(self) -> list[str] | None:
         return None
+
+    def step(self, name: str) -> StepBody | None:
+        return self._registered.find_body(name)
 
     def program(self, workflow: str, version: str) -> AnyProgram | None:
         key = (workflow, version)
