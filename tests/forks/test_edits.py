@@ -342,4 +342,4 @@ def test_edits_at_any_event_are_refused_or_the_fork_ends(name: str) -> None:
             continue
         assert play(fork)[0] in ("completed", "failed")
         assert all(ledger.paid[amount] == times for amount, times in paid.items()), f"{name} at {point}"
-    assert set(refused) <= {"fork.bad_edit", "patch.fact_known", "run.finished"}
+    assert set(refused) <= {"fork.bad_edit", "patch.fact_known", "fork.undone", "run.finished"}
