@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup run test proof check bench bench-peers soak chaos clean
+.PHONY: help setup ui ui-shots docs run test proof check check-ui bench bench-ui bench-peers soak chaos clean
 
 # Tests also wait, for servers and processes, so one more of them at a time than there are cores.
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
@@ -11,6 +11,7 @@ SEEDS ?= 100000
 RUNS ?= 1000
 BIN := .venv/bin
 STAMP := .venv/.setup-done
+SHOW_DEMO := $(BIN)/weft ui --url sqlite:///build/demo/demo.db
 
 # An environment that happens to be active must not be the one that is filled.
 unexport VIRTUAL_ENV
@@ -18,11 +19,16 @@ export UV_PROJECT_ENVIRONMENT := .venv
 
 help:
 	@echo "make setup         make .venv from uv.lock"
+	@echo "make ui            build the web UI, if its sources changed"
+	@echo "make ui-shots      take the pictures of the documentation again"
+	@echo "make docs          build the documentation as a site, into build/site"
 	@echo "make run           play the demo: a run killed with kill -9 goes on"
 	@echo "make test          the test suite, with a sample of every costly proof; the style is in make check"
 	@echo "make proof         the costly proofs: worlds, sweeps, hostile documents, type checkers"
 	@echo "make check         lint, types, import contracts, style; under a minute"
+	@echo "make check-ui      types, lint and pure tests of the web UI; part of make check"
 	@echo "make bench         benchmarks of Weft, the raw limit, and the peers that are installed"
+	@echo "make bench-ui      what people wait for in the web UI, in a real browser (a calm machine)"
 	@echo "make bench-peers   install the peers, each in an environment of its own"
 	@echo "make soak          the simulated world, SEEDS=$(SEEDS)"
 	@echo "make chaos         hosts killed and frozen over a Postgres that stops, RUNS=$(RUNS)"
@@ -41,30 +47,52 @@ $(STAMP): pyproject.toml uv.lock
 	    uv=build/uv/bin/uv; \
 	    [ -x $$uv ] || $$python -m pip install -qq --target build/uv "uv>=0.9"; \
 	fi; \
-	$$uv sync --frozen --quiet --compile-bytecode --no-python-downloads --python "$$python"
+	WEFT_SKIP_UI=1 $$uv sync --frozen --quiet --compile-bytecode --no-python-downloads --python "$$python"
 	@touch $@
 
+ui: setup
+	@$(BIN)/python ui/build.py
+
 # The demo keeps its database beside it, so it plays in a directory of its own.
-run: setup
+run: ui
 	@mkdir -p build/demo && cd build/demo && ../../$(BIN)/python ../../examples/demo.py
+	@echo "      or see both runs in a browser: $(SHOW_DEMO)"
+	@if [ -t 0 ] && [ -t 1 ]; then \
+	    read -r -p "      Open it now? [y/N] " answer || true; \
+	    case "$${answer:-}" in [yY]*) $(SHOW_DEMO);; esac; \
+	fi
+
+# Takes the pictures of the documentation again; look at the difference before you commit it.
+ui-shots: ui
+	$(BIN)/python -m tests.ui.shots
+
+# Offline, and every warning is an error.
+docs: setup
+	@$(BIN)/python website/build.py
 
 # Tests start hundreds of processes: each would compile all of Weft again if nothing compiled were kept.
 test proof: export PYTHONDONTWRITEBYTECODE :=
-test: setup
+test: ui
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not proof" --ignore=tests/style
 
-proof: setup
+proof: ui
 	WEFT_PROOF=1 $(BIN)/pytest -n $(JOBS) --dist worksteal -m proof
 
-check: setup
+check: check-ui
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
 	$(BIN)/mypy src tests/style $(wildcard tests/typing)
 	$(BIN)/pytest -q tests/style
 
+check-ui: ui
+	$(BIN)/python ui/check.py
+
 bench: setup
 	$(BIN)/python -m bench.run
+
+bench-ui: setup ui
+	$(BIN)/python -m bench.ui.run
 
 bench-peers: setup
 	$(BIN)/python -m bench.peers.setup
@@ -79,5 +107,5 @@ chaos: setup
 	$(BIN)/python -m tests.chaos.storm $(RUNS)
 
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
+	rm -rf .venv build dist ui/node_modules src/weft/server/web/static .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

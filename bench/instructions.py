@@ -73,12 +73,15 @@ for module in MODULES:
         if hasattr(found, name):
             setattr(found, name, getattr(found, name) * {SLOWER})
 
-from weft.authoring import app
+try:
+    from weft.runtime import project_settings as home
+except ImportError:  # an older tree
+    from weft.authoring import app as home
 from weft.runtime.settings import Settings
 
 DUTIES = ("lease_seconds", "poll_seconds", "scan_seconds", "look_seconds", "health_seconds", "idle_seconds")
 slower = {{name: getattr(Settings(), name) * {SLOWER} for name in DUTIES}}
-app.Settings = lambda **given: Settings(**slower, **given)
+home.Settings = lambda **given: Settings(**slower, **given)
 sys.argv = sys.argv[1:]
 runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 """

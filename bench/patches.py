@@ -1,4 +1,4 @@
-"""Patches of graph runs on SQLite: what the plan and the patch of a run with about 1,000 events take.
+"""Patches of graph runs on SQLite: what the plan and the patch of a run with about 1,000 events take, also in CPU.
 
 ``python -m bench.patches [EVENTS]``. The run waits for an answer behind a long chain of nodes, or behind a loop of few.
 """
@@ -41,17 +41,24 @@ async def measure(app: weft.App, name: str) -> None:
     while (await run.status()) != "running" or not [one async for one in run.events() if one.kind == "ask_opened"]:
         await asyncio.sleep(0.05)
     events = len([one async for one in run.events()])
-    planned, applied = [], []
+    planned, applied, worked = [], [], []
     for n in range(REPEATS):
         ops = [{"op": "replace", "path": "/nodes/last/timeout", "value": f"{n + 2}s"}]
+        cpu = time.process_time()
         began = time.perf_counter()
         plan = await run.patch(ops, dry_run=True)
         between = time.perf_counter()
+        used = time.process_time()
         await run.patch(ops, reason="bench", expect=plan.digest)
+        worked.append((used - cpu, time.process_time() - used))
         planned.append((between - began) * 1e3)
         applied.append((time.perf_counter() - between) * 1e3)
     plan_ms, patch_ms = statistics.median(planned), statistics.median(applied)
-    print(f"{name:6} {events:,} events  dry run {plan_ms:.0f} ms  patch {patch_ms:.0f} ms")
+    plan_cpu, patch_cpu = (statistics.median(one) * 1e3 for one in zip(*worked, strict=True))
+    print(
+        f"{name:6} {events:,} events  dry run {plan_ms:.0f} ms (CPU {plan_cpu:.0f} ms)"
+        f"  patch {patch_ms:.0f} ms (CPU {patch_cpu:.0f} ms)"
+    )
 
 
 async def main(events: int) -> None:

@@ -23,7 +23,7 @@ import asyncpg  # type: ignore[import-untyped]
 
 import weft
 from weft.core.ids import HostId, Millis
-from weft.ports.store import RunQuery
+from weft.ports.run_query import RunQuery
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.duties.retention import RetentionDuty
 from weft.runtime.retention_policy import read_policy

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import weft
 from weft.core.schedule.calendar import WORKFLOW
-from weft.ports.store import RunQuery
+from weft.ports.run_query import RunQuery
 from weft.runtime.schedule_form import ScheduleForm, read_form
 from weft.runtime.schedules import ScheduleService
 

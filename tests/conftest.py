@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 from hypothesis import settings
@@ -20,8 +21,14 @@ pytest_plugins = scale.scaled([], ["schemathesis.pytest.plugin"])
 # A developer's own WEFT_URL would send the tests' runs to a real database.
 os.environ.pop("WEFT_URL", None)
 
-# A job started in the background by a shell ignores Ctrl-C, and so would every process that a test starts.
-signal.signal(signal.SIGINT, signal.default_int_handler)
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    signal.default_int_handler(number, frame)
+
+
+# A job started in the background by a shell ignores Ctrl-C, and so would every process that a test starts. It is not
+# Python's own handler: only in place of that one does asyncio.run put another, for each of ten thousand loops.
+signal.signal(signal.SIGINT, _interrupt)
 signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 # Examples derive from the test, not from a clock or a local database, so a failure here is a failure everywhere.
@@ -44,7 +51,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
     """From here on there is garbage, but none of it among the thousands of collected tests."""
-    gc.collect()
     gc.freeze()
     gc.enable()
 

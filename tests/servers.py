@@ -63,7 +63,7 @@ class Cluster:
             [_binaries() / "postgres", "-D", self.data],
             stdout=log,
             stderr=log,
-            preexec_fn=_die_with_parent,  # noqa: PLW1509  # tests that start servers start no threads before
+            preexec_fn=die_with_parent,  # noqa: PLW1509  # tests that start servers start no threads before
             **_as_plain_user(),
         )
         log.close()
@@ -83,6 +83,21 @@ class Cluster:
     def remove(self) -> None:
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def lose_disk(self) -> None:
+        """Kill the server, and remove everything that it has written."""
+        self.stop(signal.SIGKILL)
+        shutil.rmtree(self.data)
+
+    def use(self, data: Path, settings: str = "") -> None:
+        """Take the files of another server, before it is started: those of a base backup."""
+        shutil.rmtree(self.data)
+        shutil.copytree(data, self.data, symlinks=True)
+        config = CONFIG.format(folder=self.folder, fsync="on")
+        (self.data / "postgresql.auto.conf").write_text(f"{config}{settings}")
+        (self.data / "recovery.signal").touch()
+        _give(self.folder)
+        self.data.chmod(0o700)
 
     @property
     def socket(self) -> Path:
@@ -132,7 +147,7 @@ DECLARE
 BEGIN
     FOR name IN SELECT tablename FROM pg_tables
         WHERE schemaname = 'weft' AND tablename NOT SIMILAR TO 'migrations|events_%'
-        ORDER BY tablename IN ('audit', 'definitions')
+        ORDER BY tablename IN ('audit', 'definitions', 'ready_keys')
     LOOP
         EXECUTE format('DELETE FROM weft.%I', name);
     END LOOP;
@@ -144,6 +159,11 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     """Run to the end on a loop and a thread of its own, whatever this thread is at."""
     with ThreadPoolExecutor(1) as aside:
         return aside.submit(asyncio.run, coroutine).result()
+
+
+def execute(url: str, text: str) -> None:
+    """Run statements in a database."""
+    run(_execute(url, text))
 
 
 async def _execute(url: str, text: str) -> None:
@@ -171,6 +191,11 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def program(name: str) -> str:
+    """One of the programs of Postgres, such as pg_dump."""
+    return str(_binaries() / name)
+
+
 # --- binaries and users -----------------------------------------------------------------------------------------------
 
 
@@ -195,7 +220,7 @@ def _give(folder: Path) -> None:
             os.chown(path, user.pw_uid, user.pw_gid, follow_symlinks=False)
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     """A test run that is killed leaves no server behind, where the system can see to that."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGQUIT)

@@ -6,8 +6,13 @@ from typing import Any
 import msgspec
 import pytest
 
+import weft.agents.failures
+import weft.agents.mcp.failures
+import weft.agents.models.failures
 import weft.conditions
 import weft.core.goal.checks
+import weft.pipelines.faults
+import weft.runtime.worker_streams.failures
 import weft.scripts
 import weft.steps.http.failures  # noqa: F401 - part of the tree
 from weft import errors
@@ -17,8 +22,10 @@ from weft.observe.error_pages import PAGES, page
 FAILURE = Failure("CardDeclined", "o-1", step="charge", location="charge", attempts=4, data=("o-1",), where="app.py:22")
 EXTRA: dict[str, dict[str, Any]] = {
     "StepFailed": {"failure": FAILURE},
+    "AgentFailed": {"code": "agent.failed"},
     "OutcomeUnknown": {"failure": FAILURE},
     "WorkerLost": {"failure": FAILURE},
+    "PipelineFailed": {"failure": FAILURE},
     "StepTimedOut": {"failure": FAILURE},
     "TimedOut": {"failure": FAILURE},
     "RunFailed": {"run_id": "order-o-1", "failure": FAILURE},
@@ -75,6 +82,16 @@ def test_every_class_has_a_code_of_its_own_and_a_page() -> None:
 
 # Given to an error of a wider class where it is raised; the first is Python's own warning.
 CODES_WITHOUT_A_CLASS = {
+    "budget.no_price",
+    "store.no_server",
+    "usage.certificate",
+    "usage.no_weft_server",
+    "usage.not_empty",
+    "usage.not_through_server",
+    "backup.file_exists",
+    "backup.store_in_use",
+    "usage.postgres_tools",
+    "usage.server_version",
     "bundle.in_flight",
     "bundle.secret",
     "run.moved",
@@ -83,11 +100,23 @@ CODES_WITHOUT_A_CLASS = {
     "bulk.no_runs",
     "bulk.too_many",
     "bulk.unknown_verb",
+    "hook.bad_filter",
+    "hook.bad_function",
+    "hook.bad_kind",
+    "limit.bad_key",
     "limit.patches",
     "patch.moved_on",
+    "patch.not_begun",
     "patch.nothing_to_undo",
     "run.no_way_back",
     "run.in_flight",
+    "schedule.bad_priority",
+    "start.bad_batch",
+    "start.bad_key",
+    "start.bad_rule",
+    "start.batch_too_big",
+    "start.delayed",
+    "start.key_in_code",
     "step.rejected",
     "fork.bad_edit",
     "fork.no_place",
@@ -97,6 +126,31 @@ CODES_WITHOUT_A_CLASS = {
     "fork.unreadable",
     "fork.values_gone",
     "fork.would_perform",
+    "policy.denied",
+    "policy.limit",
+    "policy.changed",
+    "policy.no_file",
+    "policy.not_found",
+    "policy.yaml",
+    "policy.not_json",
+    "policy.too_deep",
+    "policy.too_big",
+    "policy.duplicate_key",
+    "policy.unknown_format",
+    "policy.unknown_field",
+    "policy.unknown_word",
+    "policy.missing_field",
+    "policy.wrong_type",
+    "policy.bad_duration",
+    "policy.bad_rule",
+    "policy.unknown_action",
+    "policy.cannot_ask",
+    "policy.bad_subject",
+    "policy.bad_condition",
+    "policy.unknown_name",
+    "policy.too_many_rules",
+    "graph.bad_config",
+    "graph.unknown_agent",
     "step.set",
     "patch.diverges",
     "patch.edge_taken",
@@ -118,11 +172,25 @@ CODES_WITHOUT_A_CLASS = {
     "patch.waiting_token",
     "patch.would_end",
     "usage.not_awaited",
+    "agent.bad_output",
+    "agent.context",
+    "agent.refused",
+    "agent.stuck",
+    "tool.wrong_host",
+    "agent.trifecta",
+    "agent.turns",
+    "tool.changed",
+    "tool.unknown",
+    "model.context",
+    "model.rejected",
+    "model.unknown",
+    "model.unknown_api",
     "usage.simulated",
     "value.wrong_type",
     "value.bad_name",
     "value.bad_policy",
     "value.secret",
+    "access.provider",
     "access.unknown",
     "ask.ambiguous",
     "ask.link_expired",
@@ -145,6 +213,13 @@ CODES_WITHOUT_A_CLASS = {
     "request.unknown_route",
     "request.wrong_method",
     "request.wrong_type",
+    "pipeline.bad_argument",
+    "pipeline.empty",
+    "pipeline.http",
+    "pipeline.not_rows",
+    "pipeline.timeout",
+    "pipeline.too_large",
+    "pipeline.unknown_step",
     "script.limit",
     "goal.bad_cache",
     "goal.bad_duration",
@@ -152,6 +227,7 @@ CODES_WITHOUT_A_CLASS = {
     "goal.bad_id",
     "goal.bad_name",
     "goal.bad_need",
+    "goal.bad_pipeline",
     "goal.bad_plan",
     "goal.bad_retry",
     "goal.bad_script",
@@ -183,6 +259,10 @@ CODES_WITHOUT_A_CLASS = {
     "limit.tree_runs",
     "bundle.corrupt",
     "limit.bundle",
+    "resource.ambiguous",
+    "resource.cycle",
+    "resource.is_input",
+    "resource.unknown",
     "run.imported",
     "tag.no_move",
     "patch.blocked",
@@ -193,6 +273,7 @@ CODES_WITHOUT_A_CLASS = {
     "patch.needs_review",
     "patch.no_author",
     "patch.no_goals",
+    "patch.not_for_agents",
     "patch.not_in_time",
     "patch.rejected",
     "patch.run_ended",
@@ -223,9 +304,8 @@ CODES_WITHOUT_A_CLASS = {
 }
 
 
-@pytest.mark.parametrize("code", sorted(CODES_WITHOUT_A_CLASS))
-def test_a_code_without_a_class_has_a_page_too(code: str) -> None:
-    assert page(code) is not None
+def test_a_code_without_a_class_has_a_page_too() -> None:
+    assert [code for code in sorted(CODES_WITHOUT_A_CLASS) if page(code) is None] == []
 
 
 def test_there_is_no_page_for_a_code_that_nothing_raises() -> None:
@@ -233,9 +313,9 @@ def test_there_is_no_page_for_a_code_that_nothing_raises() -> None:
     assert page("value.nonsense") is None
 
 
-@pytest.mark.parametrize("found", PAGES.values(), ids=PAGES)
-def test_a_page_says_what_happened_why_and_what_to_do(found: tuple[str, str, str]) -> None:
-    assert all(len(part) > 10 and part == part.strip() for part in found)
+def test_a_page_says_what_happened_why_and_what_to_do() -> None:
+    for code, found in PAGES.items():
+        assert all(len(part) > 10 and part == part.strip() for part in found), code
 
 
 @pytest.mark.parametrize("cls", TREE)

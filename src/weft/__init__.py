@@ -4,7 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from weft.agents.budget import Budget
+    from weft.agents.failures import AgentFailed
+    from weft.agents.models.failures import ModelFailed
+    from weft.agents.models.prices import Prices
+    from weft.authoring.agents.agent import Agent
+    from weft.authoring.agents.reply import Reply, ToolCall, Usage
     from weft.authoring.app import App
+    from weft.authoring.blocking.app import BlockingApp
+    from weft.authoring.blocking.client import BlockingClient
+    from weft.authoring.blocking.handles import BlockingBulk, BlockingHandle, BlockingSchedules, BlockingWorkflows
     from weft.authoring.bulk import Bulk
     from weft.authoring.client import Client
     from weft.authoring.context import Call, Context, context
@@ -13,23 +22,33 @@ if TYPE_CHECKING:
     from weft.authoring.graphs import Graph, GraphNode
     from weft.authoring.group import Group
     from weft.authoring.handles import ChildHandle, Event, Handle
+    from weft.authoring.limits import Limit
+    from weft.authoring.mcp import mcp
     from weft.authoring.messages import Message
     from weft.authoring.needs import Const, Each, Fact, ale, lua
     from weft.authoring.policies import Duration, Retry
+    from weft.authoring.resources import Resource
     from weft.authoring.results import Again, Answer, Done, Err, Ok, Turn, Winner, again, done
     from weft.authoring.schedules import Schedules
+    from weft.authoring.start_rules import Batch, Debounce, Singleton
     from weft.authoring.steps import Step
+    from weft.authoring.tools import person, tool
     from weft.authoring.workflows import Workflow
     from weft.core.findings import Finding
+    from weft.core.run.hook_events import HookEvent, HookQuestion
     from weft.errors import (
         AlreadyDecided,
         BadDuration,
         BadGraph,
+        BadHook,
         BadPatch,
         BadPlan,
+        BadPolicy,
+        BadResource,
         BadSchedule,
         BadValue,
         BranchesFailed,
+        BudgetExceeded,
         Conflict,
         Corrupt,
         Critical,
@@ -55,12 +74,14 @@ if TYPE_CHECKING:
         OutcomeUnknown,
         PatchRefused,
         Refused,
+        ResourceFailed,
         Rollback,
         RunAtImport,
         RunCancelled,
         RunFailed,
         RunFinished,
         RunKept,
+        RunOpen,
         RunUndone,
         RunUnreadable,
         StaleBase,
@@ -72,30 +93,50 @@ if TYPE_CHECKING:
         UnknownStep,
         UnknownWorkflow,
         UsageError,
+        UsedAfterFork,
         WeftError,
         WorkerLost,
     )
     from weft.observe.explanation import Explanation
     from weft.observe.live_check import LiveGroup, LiveReport
+    from weft.observe.step_logs import LogLine
+    from weft.observe.usage import BudgetUsage, RunUsage, Spender, UnitUsage
+    from weft.pipelines.faults import PipelineFailed
     from weft.runtime.bulk_plan import BulkResult, RefusedRuns
     from weft.runtime.schedules import AddedSchedule, NominalTime, Schedule
     from weft.steps.node_types import NodeType, register_node_type
     from weft.steps.secrets import Secret
+    from weft.steps.signature import injected
     from weft.steps.task import Task, task
 
 __all__ = [
     "AddedSchedule",
     "Again",
+    "Agent",
+    "AgentFailed",
     "AlreadyDecided",
     "Answer",
     "App",
     "BadDuration",
     "BadGraph",
+    "BadHook",
     "BadPatch",
     "BadPlan",
+    "BadPolicy",
+    "BadResource",
     "BadSchedule",
     "BadValue",
+    "Batch",
+    "BlockingApp",
+    "BlockingBulk",
+    "BlockingClient",
+    "BlockingHandle",
+    "BlockingSchedules",
+    "BlockingWorkflows",
     "BranchesFailed",
+    "Budget",
+    "BudgetExceeded",
+    "BudgetUsage",
     "Bulk",
     "BulkResult",
     "Call",
@@ -106,6 +147,7 @@ __all__ = [
     "Context",
     "Corrupt",
     "Critical",
+    "Debounce",
     "Diverged",
     "Done",
     "Duration",
@@ -126,14 +168,19 @@ __all__ = [
     "GraphNode",
     "Group",
     "Handle",
+    "HookEvent",
+    "HookQuestion",
     "IdTaken",
     "KeyReused",
+    "Limit",
     "LimitExceeded",
     "LiveGroup",
     "LiveReport",
+    "LogLine",
     "LoopRunning",
     "Message",
     "MissingExtra",
+    "ModelFailed",
     "NameTaken",
     "NewerSchema",
     "NoContext",
@@ -147,9 +194,14 @@ __all__ = [
     "Ok",
     "OutcomeUnknown",
     "PatchRefused",
+    "PipelineFailed",
     "Plan",
+    "Prices",
     "Refused",
     "RefusedRuns",
+    "Reply",
+    "Resource",
+    "ResourceFailed",
     "Retry",
     "Rollback",
     "RunAtImport",
@@ -157,11 +209,15 @@ __all__ = [
     "RunFailed",
     "RunFinished",
     "RunKept",
+    "RunOpen",
     "RunUndone",
     "RunUnreadable",
+    "RunUsage",
     "Schedule",
     "Schedules",
     "Secret",
+    "Singleton",
+    "Spender",
     "StaleBase",
     "Step",
     "StepFailed",
@@ -169,11 +225,15 @@ __all__ = [
     "StoreError",
     "Task",
     "TimedOut",
+    "ToolCall",
     "Turn",
     "Unavailable",
+    "UnitUsage",
     "UnknownStep",
     "UnknownWorkflow",
+    "Usage",
     "UsageError",
+    "UsedAfterFork",
     "WeftError",
     "Winner",
     "WorkerLost",
@@ -182,9 +242,13 @@ __all__ = [
     "ale",
     "context",
     "done",
+    "injected",
     "lua",
+    "mcp",
+    "person",
     "register_node_type",
     "task",
+    "tool",
 ]
 
 if not TYPE_CHECKING:
@@ -192,7 +256,11 @@ if not TYPE_CHECKING:
     _HOMES = (
         "errors",
         "steps.task",
+        "agents.budget",
         "authoring.app",
+        "authoring.blocking.app",
+        "authoring.blocking.client",
+        "authoring.blocking.handles",
         "authoring.bulk",
         "authoring.client",
         "authoring.context",
@@ -201,18 +269,32 @@ if not TYPE_CHECKING:
         "authoring.graphs",
         "authoring.group",
         "authoring.handles",
+        "authoring.limits",
         "authoring.messages",
         "authoring.needs",
         "authoring.policies",
+        "authoring.resources",
         "authoring.results",
         "authoring.schedules",
+        "authoring.start_rules",
         "authoring.steps",
         "authoring.workflows",
         "core.findings",
+        "core.run.hook_events",
         "observe.explanation",
         "observe.live_check",
+        "observe.usage",
+        "pipelines.faults",
         "steps.node_types",
         "steps.secrets",
+        "steps.signature",
+        "agents.models.failures",
+        "agents.models.prices",
+        "agents.failures",
+        "authoring.tools",
+        "authoring.mcp",
+        "authoring.agents.reply",
+        "authoring.agents.agent",
     )
 
     def __getattr__(name: str) -> object:

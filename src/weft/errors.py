@@ -2,18 +2,21 @@
 
     WeftError                     message, hint, code (``weft help CODE``), context
     ├── UsageError                the calling code is wrong; a repetition does not help
-    │   ├── NotRunning  LoopRunning  NotAsync  NoContext  RunAtImport  MissingExtra
+    │   ├── NotRunning  LoopRunning  UsedAfterFork  NotAsync  NoContext  RunAtImport  MissingExtra
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
     │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadSchedule  BadStep  BadPatch
-    │   └── ForeignAwait
+    │   ├── BadPolicy
+    │   └── BadHook  BadResource  BadAnswer  PrefixTaken  ForeignAwait
     ├── Refused                   well formed, but not possible now
-    │   ├── IdTaken  KeyReused  RunFinished  RunUndone  AlreadyDecided  NotOver  RunKept
+    │   ├── IdTaken  RunOpen  KeyReused  RunFinished  RunUndone  AlreadyDecided  NotOver  RunKept
     │   ├── PatchRefused (StaleBase)  a patch does not fit the run as it stands: .plan
     │   └── NotAllowed (AddressRefused)  NotFound
     ├── StepFailed                a step failed for good: .failure
     │   ├── OutcomeUnknown        an irreversible step was lost; it may have run
+    │   ├── PipelineFailed        a step of a pipeline failed: .index
     │   ├── StepTimedOut          its attempts ran out of time; also a TimedOut
-    │   └── WorkerLost            its worker died too often
+    │   ├── WorkerLost            its worker died too often
+    │   └── AgentFailed           an agent came to no answer: .turn .text
     ├── TimedOut                  a wait ran out of time; also a TimeoutError
     ├── BranchesFailed            several branches failed; also an ExceptionGroup, by name in .errors
     ├── RunFailed  RunCancelled   what handle.result() raises
@@ -25,10 +28,14 @@
     │   └── Corrupt (RunUnreadable)  NewerSchema  stored data cannot be read
     ├── HttpFailed                an HTTP call returned an error; .status
     │   ├── HttpUnavailable       no answer, or a temporary error
-    │   └── NotAnAnswer           the answer cannot be read as outputs
+    │   ├── NotAnAnswer           the answer cannot be read as outputs
+    │   └── ModelFailed           a language model gave no answer; .code says what can help
+    ├── ToolFailed  ToolUnavailable  a tool of an MCP server failed; its server gave no answer
+    ├── ResourceFailed            a resource could not be opened; .resource
     ├── ScriptFailed              a script in Lua or Ale raised; .line .reason
     ├── EvaluationFailed          an expression cannot be evaluated with its values
     └── LimitExceeded             a limit on size, depth, count or time
+        └── BudgetExceeded        not enough of a budget is left for a call: .unit .limit .spent .reserved .wanted
 
     Critical  Rollback            raised by users: no retry; fail the run now
     Evicted                       control flow, a BaseException: passes ``except Exception``
@@ -135,6 +142,12 @@ class LoopRunning(UsageError):
     code = "usage.loop_running"
 
 
+class UsedAfterFork(UsageError):
+    """A forked process uses an engine or client that its parent had opened before the fork."""
+
+    code = "usage.after_fork"
+
+
 class NotAsync(UsageError):
     """A workflow must be ``async def``."""
 
@@ -211,6 +224,18 @@ class BadSchedule(UsageError):
         return found if isinstance(found, list) else []
 
 
+class BadHook(UsageError):
+    """A hook cannot be as it is declared: its kinds, its filter or its function are wrong."""
+
+    code = "hook.invalid"
+
+
+class BadPolicy(UsageError):
+    """A policy cannot be read; ``findings`` has everything that is wrong with it."""
+
+    code = "policy.invalid"
+
+
 class BadPatch(UsageError):
     """A patch is not valid in itself, whatever the run; ``findings`` has everything that is wrong with it."""
 
@@ -220,6 +245,12 @@ class BadPatch(UsageError):
     def findings(self) -> Sequence[Any]:
         found = self.context.get("findings", ())
         return found if isinstance(found, list) else []
+
+
+class BadResource(UsageError):
+    """A resource cannot be used as it is declared: it is unknown, ambiguous, needs itself, or is also an input."""
+
+    code = "resource.invalid"
 
 
 class BadPlan(UsageError):
@@ -244,6 +275,12 @@ class IdTaken(Refused):
     """A run with this id exists, with another workflow or input."""
 
     code = "run.id_taken"
+
+
+class RunOpen(Refused):
+    """A run with the same key is open, and its workflow allows one at a time."""
+
+    code = "run.open"
 
 
 class KeyReused(Refused):
@@ -513,10 +550,41 @@ class Full(StoreError):
     code = "store.full"
 
 
+class ResourceFailed(WeftError):
+    """A resource could not be opened. ``resource`` is its name."""
+
+    code = "resource.failed"
+
+    @property
+    def resource(self) -> str:
+        return str(self.context.get("resource", ""))
+
+
 class LimitExceeded(WeftError):
     """A limit on size, depth, count or time was reached; nothing was stored."""
 
     code = "limit.exceeded"
+
+
+class BudgetExceeded(LimitExceeded):
+    """Not enough of a budget is left for a call, so it was not made. Money is in millionths, time in milliseconds."""
+
+    code = "budget.exceeded"
+    FACTS = ("unit", "limit", "spent", "reserved", "wanted", "run", "per")
+    run: str
+    """The run whose budget it is; empty for a limit of the policy."""
+    per: str
+    """The window of time of a limit of the policy, such as ``day``; empty for the budget of a run."""
+    unit: str
+    limit: int
+    spent: int
+    reserved: int
+    wanted: int
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self.FACTS:
+            raise AttributeError(name)
+        return self.context.get(name, "" if name in ("unit", "run", "per") else 0)
 
 
 class Critical(Exception):

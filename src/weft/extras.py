@@ -13,11 +13,18 @@ from weft.errors import MissingExtra
 
 MODULES: Final[dict[str, tuple[str, ...]]] = {
     "http": ("aiohttp",),
+    "langchain": ("langchain_core",),
     "lua": ("lupa",),
+    "mcp": ("aiohttp", "anyio", "httpx2", "mcp", "mcp_types"),
+    "openai-agents": ("agents",),
+    "otel": ("opentelemetry",),
     "postgres": ("asyncpg",),
+    "pydantic-ai": ("pydantic_ai",),
+    "redis": ("hiredis", "redis"),
     "s3": ("obstore",),
     "sandbox": ("pydantic_monty",),
     "server": ("aiohttp", "cryptography", "httptools", "jwt", "prometheus_client", "uvicorn", "websockets"),
+    "tables": ("jq", "re2"),
 }
 
 

@@ -10,7 +10,8 @@ import msgspec
 
 import weft
 from weft.core.ids import Millis
-from weft.ports.store import RunQuery, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Store
 from weft.runtime.bundles.export import zip_files
 from weft.runtime.bundles.format import SUMS
 from weft.runtime.bundles.importer import Imported

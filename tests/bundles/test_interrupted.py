@@ -9,7 +9,8 @@ import pytest
 from tests.bundles.kit import GRAPH, content, go, imported, recorded, shop
 from tests.contract.conftest import STORES, Emptying
 from weft.core.ids import RunId, Seq
-from weft.ports.store import RunQuery, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Store
 from weft.runtime.bundles.service import BundleService
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.service import RunService
@@ -127,7 +128,7 @@ class CutStore:
 
     def __init__(self, store: Store, cut: Cut) -> None:
         self.url, self.offset_ms = store.url, 0
-        for name in ("log", "directory", "blobs", "definitions", "streams", "tags"):
+        for name in ("log", "directory", "blobs", "definitions", "streams", "tags", "policies"):
             setattr(self, name, CutPort(name, getattr(store, name), cut))
 
 

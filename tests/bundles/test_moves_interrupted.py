@@ -20,7 +20,7 @@ from weft.runtime.service import RunService
 from weft.stores.memory import MemoryStore
 
 RUNS = ("p-1", "p-1/inner")
-PORTS = ("log", "directory", "blobs", "definitions", "streams", "tags", "holds")
+PORTS = ("log", "directory", "blobs", "definitions", "streams", "tags", "holds", "policies")
 
 
 class CutStore:

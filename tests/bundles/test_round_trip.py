@@ -13,14 +13,16 @@ import weft
 from tests.bundles.kit import GRAPH, content, go, ids, imported, recorded, service_of, shop, unzipped, zipped
 from tests.contract.conftest import STORES, Emptying
 from weft.core import commands as c
-from weft.core.ids import RunId, RunUid, Seq
+from weft.core.ids import RunId, RunUid, Seq, child_uid
 from weft.errors import Corrupt, IdTaken, Refused, RunFinished
 from weft.observe.explain import explain
+from weft.ports.run_query import RunQuery
 from weft.ports.store import Store
 from weft.runtime.bundles.format import Manifest, manifest_of
 from weft.runtime.bundles.importer import STATUS
 from weft.runtime.bundles.service import BundleService
 from weft.runtime.orders import StartOrder
+from weft.runtime.tenancy import TenantService
 from weft.stores.memory import MemoryStore
 
 
@@ -115,6 +117,9 @@ def test_no_host_goes_on_with_an_imported_run(tmp_path: Path) -> None:
             with pytest.raises(RunFinished) as refused:
                 await app.get("o-1").result(timeout=200)
             assert refused.value.code == "run.imported"
+            with pytest.raises(RunFinished) as refused:
+                await app.get("o-1").patch(to="2", dry_run=True)
+            assert refused.value.code == "run.imported"
             assert await app.get("o-1").status() == "imported"
         async with shop(url) as again:
             await asyncio.sleep(0.3)
@@ -162,6 +167,62 @@ def test_a_run_is_not_imported_over_itself(bundle: bytes) -> None:
         shorter = _with_run(files, about, longer, cut)
         done = await imported(store, shorter)
         assert not any(run.created for run in done.runs)
+
+    go(scenario())
+
+
+def test_a_tenant_cannot_tell_from_an_import_whether_another_tenant_has_such_a_run(bundle: bytes) -> None:
+    """Its copies have uids of their own, the same ones each time, whatever others have."""
+
+    async def scenario() -> None:
+        taken, free = MemoryStore(), MemoryStore()
+        await BundleService(TenantService(service_of(taken), "b")).import_(bundle)
+        before = content(taken)["runs"]
+        answers = []
+        for store in (taken, free):
+            service = TenantService(service_of(store), "a")
+            done = await BundleService(service).import_(bundle)
+            again = await BundleService(service).import_(bundle)
+            assert [(run.uid, run.id, run.created) for run in again.runs] == [
+                (run.uid, run.id, False) for run in done.runs
+            ]
+            answers.append(done)
+            assert (await service.ending(RunId("o-1"))).output == b"50006"
+            row = await service.row(RunId("o-1"))
+            (below,) = (await service.search(RunQuery(parent=row.uid))).rows
+            assert below.uid == child_uid(row.uid, 2)
+            copy = await BundleService(service).export("o-1", tree=True)
+            assert (await imported(MemoryStore(), copy)).runs[0].created
+        assert answers[0] == answers[1]
+        assert {uid: content(taken)["runs"][uid] for uid in before} == before
+
+    go(scenario())
+
+
+def test_a_tenant_that_imports_its_own_run_changes_nothing() -> None:
+    async def scenario() -> None:
+        app = shop()
+        async with app:
+            service = TenantService(app.service, "a")
+            await service.start(StartOrder(workflow="order", input={"n": 3}, id="o-1"))
+            await service.ending(RunId("o-1"), timeout=200)
+            data = await BundleService(service).export("o-1", tree=True)
+            done = await BundleService(service).import_(data)
+            assert not any(run.created for run in done.runs)
+
+    go(scenario())
+
+
+@pytest.mark.parametrize("name", ["schedule/nightly", "bulk/1"])
+def test_a_bundle_has_no_runs_with_ids_of_wefts_own(bundle: bytes, name: str) -> None:
+    async def scenario() -> None:
+        store = MemoryStore()
+        about = manifest(bundle)
+        run = msgspec.structs.replace(about.runs[0], id=name)
+        forged = _with_run(unzipped(bundle), about, run, unzipped(bundle)[f"runs/{run.uid}.jsonl"])
+        with pytest.raises(weft.UsageError, match="Weft's own"):
+            await imported(store, forged)
+        assert content(store)["runs"] == {}
 
     go(scenario())
 

@@ -52,7 +52,7 @@ class Cutting:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._kinds = itertools.cycle((self._terminate, self._restart, self._terminate, self._read_only))
+        self._kinds = itertools.cycle((self._terminate, self._restart, self._read_only, self._terminate))
         self.cuts = 0
 
     async def go_on(self, count: int) -> None:

@@ -10,7 +10,8 @@ from tests.servers import Cluster, own_cluster  # noqa: F401  # a fixture
 
 
 @pytest.mark.parametrize(
-    ("cuts", "at_once"), [pytest.param(4, 10, id="sample"), pytest.param(42, 30, id="25 s", marks=pytest.mark.proof)]
+    ("cuts", "at_once"),
+    [pytest.param(3, 10, id="sample"), pytest.param(100, 30, id="a minute", marks=pytest.mark.proof)],
 )
 def test_every_run_completes_while_sessions_are_cut(
     own_cluster: Cluster,  # noqa: F811

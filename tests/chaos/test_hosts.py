@@ -15,7 +15,9 @@ import pytest
 import weft
 from tests import servers
 from tests.crash.hosting import QUICK, hosted, hosting
-from weft.ports.store import QueueLimits, QueueRow, RunQuery, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Store
+from weft.ports.tasks import QueueLimits, QueueRow
 from weft.runtime.settings import Settings
 from weft.stores import open_store
 

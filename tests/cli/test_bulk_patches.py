@@ -52,6 +52,10 @@ def test_many_runs_are_patched_and_that_is_undone(weft: Weft, folder: Path) -> N
     host_it(weft)
     told = weft("show", "l-0", "--versions").out
     assert [told.count(word) for word in ("CHANGE", "undoes 1", "redoes 1")] == [1, 1, 1]
+    assert [told.count(f'{mark} /nodes/price/next  "bill"') for mark in "+-"] == [2, 1]
+    first, second, *_ = document(weft, "show", "l-0", "--versions")["versions"]
+    assert "diff" not in first
+    assert {"pointer": "/nodes/price/next", "b": "bill"} in second["diff"]
     (folder / "odd.yaml").write_text("{oops: 1}")
     odd = weft("patch", "l-0", "odd.yaml").err
     assert odd.startswith("weft: odd.yaml: The patch is not valid: object contains unknown field `oops`")

@@ -22,6 +22,10 @@ def test_the_help_lists_every_verb_with_a_line_about_it(weft: Weft) -> None:
     assert [words[0] for words in lines if words[0] in VERBS.split() and len(words) > 2] == VERBS.split()
 
 
+def test_the_help_cuts_no_sentence_off(weft: Weft) -> None:
+    assert "..." not in weft("--help").out.split("Run:", 1)[1]
+
+
 @pytest.mark.parametrize("verb", VERBS.split())
 def test_every_verb_explains_itself(weft: Weft, verb: str) -> None:
     said = weft(verb, "--help")

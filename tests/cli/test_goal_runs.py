@@ -100,6 +100,8 @@ def test_a_failed_goal_run_is_patched_from_a_file_and_retried(goals: Weft, folde
     applied = goals("patch", "b", "patch.yaml", "--json").json()
     assert isinstance(applied, dict)
     assert applied["applied"]
-    assert "the rate is not known" in goals("show", "b", "--versions").out
+    told = goals("show", "b", "--versions").out
+    assert "the rate is not known" in told
+    assert "+ /given/tax  3.5" in told
     assert goals("retry", "b").code == 0
     assert goals("run", "goals.py", "bill", "order_id=17", "rate=0.5", "--id", "b").json() == {"invoice": "2+3.5"}

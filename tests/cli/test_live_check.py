@@ -12,7 +12,7 @@ def test_open_runs_are_checked_against_the_file(waiting: Weft, folder: Path) -> 
     said = waiting("check", "app.py", "--live")
 
     assert (said.code, said.err) == (0, "")
-    assert "1 open runs checked" in said.out
+    assert "1 open run checked" in said.out
     assert "fits" in said.out
     assert "What a run would do next cannot be seen." in said.out
     (folder / "later.py").write_text(APP.replace('await ctx.receive("quote", int)', 'await charge("a")'))

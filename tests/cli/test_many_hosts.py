@@ -12,7 +12,8 @@ import pytest
 from tests import servers
 from tests.cli.conftest import Weft
 from weft.core.ids import HostId, Millis, RunId, RunUid
-from weft.ports.store import NewRun
+from weft.ports.new_run import NewRun
+from weft.ports.tasks import KeyLimit
 from weft.stores import open_store, shown_url
 from weft.stores.postgres.schema import MIGRATIONS
 from weft.stores.sqlite.schema import FILES
@@ -84,9 +85,36 @@ def test_without_hosts_it_says_how_to_start_one(weft: Weft, url: str) -> None:
     assert "weft serve" in weft("hosts", "--url", url).out
 
 
+def test_limits_of_steps_are_shown_with_the_queues(weft: Weft, url: str) -> None:
+    async def declare() -> None:
+        store = open_store(url)
+        await store.open()
+        await store.tasks.declare({"step/charge": KeyLimit(concurrency=2, rate=20, key="customer")})
+        await store.close()
+
+    asyncio.run(declare())
+
+    shown = weft("queue", "--url", url).out
+    assert "step charge" in shown
+    assert "20/s" in shown
+    assert weft("queue", "--url", url, "--json").json()["limits"] == [  # type: ignore[index]
+        {
+            "kind": "step",
+            "name": "charge",
+            "concurrency": 2,
+            "rate": 20,
+            "per_ms": 1000,
+            "key": "customer",
+            "waiting": 0,
+            "running": 0,
+            "keys": [],
+        }
+    ]
+
+
 def test_limits_of_a_queue_are_set_shown_and_taken_away(weft: Weft, url: str) -> None:
     said = weft("queue", "mail", "--concurrency", "5", "--rate", "100/1m", "--priority", "-2", "--url", url)
-    assert said.err == "weft: mail: 5 at once, 100 in 1m, priority -2\n"
+    assert said.err == "weft: mail: 5 at once, 100/1m, priority -2\n"
 
     assert weft("queue", "--url", url, "--json").json()["queues"] == [  # type: ignore[index]
         {
@@ -97,9 +125,10 @@ def test_limits_of_a_queue_are_set_shown_and_taken_away(weft: Weft, url: str) ->
             "rate": 100,
             "per_ms": 60_000,
             "priority": -2,
+            "stream": False,
         }
     ]
-    assert "100 in 1m" in weft("queue", "mail", "--url", url).out
+    assert "100/1m" in weft("queue", "mail", "--url", url).out
 
     weft("queue", "mail", "--concurrency", "none", "--url", url)
     weft("queue", "mail", "--rate", "none", "--priority", "0", "--url", url)

@@ -54,6 +54,7 @@ def test_the_same_id_again_is_the_same_run(weft: Weft) -> None:
         (["hello", "name=b", "--id", "h-1"], 1, 'h-1 exists with another input (name: "a" there, "b" here).'),
         (["order", "order_id=a", "--id", "h-1"], 1, "h-1 exists as a run of hello, not of order."),
         (["hello", "name=a", "--id", " x"], 2, "cannot be used as the id of a run"),
+        (["hello", "name=a", "--id", ".."], 2, "cannot be used as the id of a run"),
         (["hello", "name=a", "--url", "sqlite:///nowhere/x.db"], 1, "There is no directory"),
         (["hello", "--input", "missing.json"], 2, "missing.json cannot be read"),
     ],
@@ -248,3 +249,14 @@ def test_without_an_app_the_host_reads_arguments_by_their_types(weft: Weft, fold
     assert weft("start", *start, "sku=007", "n=3", "--id", "s-1").code == 0
     refused = weft("start", *start, "sku=7", "n=3", "--id", "s-1")
     assert (refused.code, 'sku: "007" there, "7" here' in refused.err) == (1, True), refused
+
+
+def test_a_start_with_a_priority_is_shown_with_it(weft: Weft) -> None:
+    assert weft("start", "hello", "name=a", "--id", "urgent", "--priority", "7").code == 0
+    weft("start", "hello", "name=a", "--id", "plain")
+
+    assert "priority 7" in weft("show", "urgent").out
+    assert "pending, priority 7" in weft("list").out
+    assert "priority" not in weft("show", "plain").out
+    assert [run["priority"] for run in weft("list", "--json").json()["runs"]] == [0, 7]  # type: ignore[index, call-overload]
+    assert weft("start", "hello", "name=a", "--priority", "high").code == 2

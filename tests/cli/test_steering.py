@@ -80,11 +80,11 @@ def test_a_body_may_come_from_stdin_and_may_be_text(waiting: Weft, monkeypatch: 
 
 def test_the_same_key_twice_is_one_message(waiting: Weft) -> None:
     for _ in range(2):
-        assert waiting("send", "p-1", "quote", "42", "--key", "k").code == 0
+        assert waiting("send", "p-1", "quote", "42", "--message-key", "k").code == 0
     host_it(waiting)
 
     assert waiting("events", "p-1").out.count("message_received") == 1
-    other = waiting("send", "p-1", "quote", "43", "--key", "k")
+    other = waiting("send", "p-1", "quote", "43", "--message-key", "k")
     assert other.code == 1
     assert 'The key "k" was used for another command' in other.err
 

@@ -12,15 +12,16 @@ from weft.core import events as e
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import CodeState
 from weft.ports.store import StoredEvent
-from weft.runtime.host import Host, Surroundings
+from weft.runtime.host import Host
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
+from weft.runtime.surroundings import Surroundings
 from weft.stores.memory import MemoryStore
 
 T = TypeVar("T")
 Call = Coroutine[Any, Any, T]
 
-CALM = Settings(poll_seconds=5.0, drain_seconds=1.0, look_seconds=3600.0)
+CALM = Settings(poll_seconds=5.0, drain_seconds=1.0, look_seconds=3600.0, scan_seconds=60.0, lease_seconds=60.0)
 """Polled rarely: all that a test does reaches the engine by itself."""
 
 

@@ -7,10 +7,11 @@ from contextlib import asynccontextmanager
 
 import weft
 from tests.code.timeless import CountedIds, InPlace, LoopClock
-from weft.runtime.host import Host, Surroundings
+from weft.runtime.host import Host
 from weft.runtime.host_description import describe_process
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
+from weft.runtime.surroundings import Surroundings
 from weft.stores.memory import MemoryStore
 
 

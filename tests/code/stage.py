@@ -62,7 +62,7 @@ class Stage:
     def try_schedule(self, ask: c.ScheduleTask) -> None:
         """Leave every step to ``issue``."""
 
-    def keep(self, raw: bytes) -> Raw:
+    def keep(self, raw: bytes, *, apart: bool = False) -> Raw:
         return Raw(values.seal(raw))
 
     def blob(self, digest: str) -> bytes | None:
@@ -74,7 +74,7 @@ class Stage:
     def new_id(self) -> str:
         return blake2b(b"%d" % self.machine.state.seq, digest_size=16).hexdigest()
 
-    def emit(self, stream: str, raw: bytes, place: str) -> None:
+    def emit(self, stream: str, raw: bytes, place: str, *, at_root: bool = False) -> None:
         """Output is no part of what is compared."""
 
     def is_new(self) -> bool:

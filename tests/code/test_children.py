@@ -9,6 +9,7 @@ import weft
 from tests.code.desk import Desk
 from tests.code.timeless import calm
 from weft.core import events as e
+from weft.testing import World
 
 
 class Family:
@@ -73,6 +74,24 @@ def test_call_takes_a_call_a_workflow_or_a_name() -> None:
     assert desk.run(flow()) == [2, 4, 6, 8]
     assert desk.places() == ["double", "double#2", "double#3", "double#4"]
     assert desk.status("mine") == "completed"
+
+
+@pytest.mark.parametrize("id", ["schedule/nightly", "bulk/1"])
+def test_a_child_cannot_have_an_id_of_wefts_own_runs(id: str) -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def below() -> int:
+        return 1
+
+    @app.workflow
+    async def above(ctx: weft.Context) -> str:
+        try:
+            return str(await ctx.call(below(), id=id))
+        except weft.UsageError as error:
+            return error.message
+
+    assert "Weft's own" in World(app).run(above())
 
 
 def test_children_can_be_gathered() -> None:

@@ -9,8 +9,8 @@ def test_only_documented_names_are_offered() -> None:
     offered = {name for name in dir(app) if not name.startswith("_")}
 
     documented = (
-        "bulk check_live diff export get goal graph import_ include lifespan list move plan router run schedule "
-        "schedules start step steps url workflow workflows"
+        "agent bulk check_live diff export get goal graph import_ include lifespan list model move on pipeline plan "
+        "resource router run schedule schedules start sync step steps url workflow workflows"
     )
     assert offered == set(documented.split())
     assert all(hasattr(app, name) for name in offered - {"router"})

@@ -60,6 +60,44 @@ def test_and_at_its_options(policy: dict[str, Any]) -> None:
         step.options(**policy)
 
 
+@pytest.mark.parametrize("register", ["step", "workflow"])
+def test_an_option_that_does_not_exist_is_refused_with_the_nearest_one(register: str) -> None:
+    app = weft.App("memory://")
+    wrong, right = {"step": ("retry", "retries"), "workflow": ("versions", "version")}[register]
+
+    with pytest.raises(weft.UsageError) as refused:
+        getattr(app, register)(**{wrong: 3})(body)
+
+    assert refused.value.message == f'The {register} body has no option "{wrong}".'
+    assert f'Did you mean "{right}"?' in (refused.value.hint or "")
+    assert "test_policies.py:" in (refused.value.hint or "")
+
+
+def test_an_option_that_is_like_no_other_is_refused_with_all_of_them() -> None:
+    with pytest.raises(weft.UsageError) as refused:
+        weft.App("memory://").step(name="charge", zzz=1)(body)  # type: ignore[call-overload]
+
+    assert "The step charge has no option" in refused.value.message
+    assert "Did you mean" not in (refused.value.hint or "")
+    assert "cache, effect, gives, labels, limit, name, queue, raises, retries" in (refused.value.hint or "")
+
+
+def test_options_beside_the_function_count() -> None:
+    app = weft.App("memory://")
+
+    step = app.step(body, name="renamed")  # type: ignore[call-overload]
+
+    assert step.name == "renamed"
+
+
+@pytest.mark.parametrize("register", ["step", "workflow"])
+def test_a_name_is_no_function(register: str) -> None:
+    with pytest.raises(weft.UsageError, match="does not register a function") as refused:
+        getattr(weft.App("memory://"), register)("charge")
+
+    assert f'@app.{register}(name="...")' in (refused.value.hint or "")
+
+
 def test_a_generator_is_no_step() -> None:
     app = weft.App("memory://")
 

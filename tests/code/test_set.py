@@ -225,6 +225,21 @@ def test_the_host_of_a_run_refuses_a_result_of_another_type_that_comes_as_mail()
     assert slow.desk.play(scene) == 7
 
 
+def test_a_large_result_that_comes_as_mail_is_checked_too() -> None:
+    slow = Slow()
+
+    async def scene() -> int:
+        run = await slow.app.start(slow.flow(), id="run")
+        await asyncio.sleep(1)
+        elsewhere = RunService(slow.desk.store.share(), slow.desk.clock, slow.desk.ids)
+        with pytest.raises(BadValue, match="refused the result for 'slow': the step does not return this type"):
+            await set_result(elsewhere, "run", "slow", GivenResult(output="x" * 100_000))
+        await set_result(elsewhere, "run", "slow", GivenResult(output=7))
+        return await run.result()
+
+    assert slow.desk.play(scene) == 7
+
+
 def test_an_error_is_set_by_another_process() -> None:
     slow = Slow()
 

@@ -11,7 +11,7 @@ import weft
 from tests.code.desk import Desk
 from tests.code.timeless import calm
 from weft.core.ids import Millis, RunId, RunUid
-from weft.ports.store import NewRun
+from weft.ports.new_run import NewRun
 
 
 def desk_of(app: weft.App, **limits: int) -> Desk:

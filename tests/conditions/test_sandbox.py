@@ -202,3 +202,10 @@ assert condition.evaluate({{"output": 2}}).value
     command = [sys.executable, "-W", "ignore", str(program)]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_a_script_that_prints_much_keeps_only_the_beginning() -> None:
+    value, printed = sandbox.run_script("for _ in range(2_000):\n    print('x' * 100)\n7", {}, sandbox.SandboxLimits())
+
+    assert value == 7
+    assert len(printed) == sandbox.PRINTED_CHARS_MAX

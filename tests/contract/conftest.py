@@ -1,5 +1,7 @@
 """Every test of this folder runs once per store. A new store is one more entry in ``STORES``."""
 
+import functools
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,6 +11,7 @@ import asyncpg  # type: ignore[import-untyped]
 import pytest
 
 from tests import servers
+from tests.contract import hot
 from tests.contract.kit import go
 from weft.ports.store import Store
 from weft.stores.memory import MemoryStore
@@ -25,7 +28,18 @@ def _memory(_folder: Path, _empty: Emptying) -> Opened:
 
 
 def _sqlite(folder: Path, _empty: Emptying) -> Opened:
+    (folder / "weft.db").write_bytes(_empty_file())
     return lambda: SqliteStore(f"sqlite:///{folder}/weft.db", durability="fast")
+
+
+@functools.cache
+def _empty_file() -> bytes:
+    """Return a file with all tables, which are made once: that costs more than most tests."""
+    with tempfile.TemporaryDirectory() as place:
+        store = SqliteStore(f"sqlite:///{place}/weft.db")
+        go(store.open())
+        go(store.close())
+        return Path(place, "weft.db").read_bytes()
 
 
 def _postgres(_folder: Path, empty: Emptying) -> Opened:
@@ -34,7 +48,21 @@ def _postgres(_folder: Path, empty: Emptying) -> Opened:
     return lambda: PostgresStore(url, durability="fast")
 
 
-STORES: dict[str, Callable[[Path, Emptying], Opened]] = {"memory": _memory, "postgres": _postgres, "sqlite": _sqlite}
+def _hot_memory(folder: Path, empty: Emptying) -> Opened:
+    return hot.over_memory(_memory(folder, empty))
+
+
+def _hot_postgres(folder: Path, empty: Emptying) -> Opened:
+    return hot.over_redis(_postgres(folder, empty))
+
+
+STORES: dict[str, Callable[[Path, Emptying], Opened]] = {
+    "hot-memory": _hot_memory,
+    "hot-postgres": _hot_postgres,
+    "memory": _memory,
+    "postgres": _postgres,
+    "sqlite": _sqlite,
+}
 
 
 @pytest.fixture(scope="session")
@@ -81,8 +109,8 @@ def peer(request: pytest.FixtureRequest, make: Opened, kept: dict[str, Store], s
         yield opened
 
 
-# What a store knows of hosts it keeps in mind; nothing else outlives the rows of a test.
-MINDFUL = {"test_hosts.py", "test_interleavings.py"}
+# What a store knows of hosts and their WALs it keeps in mind; nothing else outlives the rows of a test.
+MINDFUL = {"test_hosts.py", "test_interleavings.py", "test_wals.py"}
 
 
 @contextmanager
@@ -96,5 +124,7 @@ def _open(request: pytest.FixtureRequest, make: Opened, kept: dict[str, Store]) 
         return
     opened = make()
     go(opened.open())
+    if request.path.name not in MINDFUL:
+        hot.begin(opened)
     yield opened
     go(opened.close())

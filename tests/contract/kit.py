@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
 from weft.errors import Corrupt
-from weft.ports.store import Append, Loaded, Mail, NewRun, Outcome, Release, RunRow, Store, StoredEvent
+from weft.ports.new_run import NewRun
+from weft.ports.store import Append, Loaded, Mail, Outcome, Release, RunRow, Store, StoredEvent
 
 T = TypeVar("T")
 

@@ -142,6 +142,21 @@ def test_a_blob_stays_as_long_as_another_that_refers_to_it(store: Store) -> None
         go(store.blobs.get(inner))
 
 
+def test_a_run_refers_to_its_blobs_and_to_theirs_and_to_no_others(store: Store) -> None:
+    inner = put(store, b"inner")
+    middle = put(store, b'{"large":%b}' % ref(inner))
+    outer = put(store, b'["x",%b]' % ref(middle))
+    unused = put(store, b'["y",%b]' % ref(outer))
+    start(store)
+    start(store, OTHER)
+    commit(store, append(refs=[outer]), append(OTHER, refs=[inner]))
+
+    found = {digest: go(store.log.refers_to(RUN, digest)) for digest in (outer, middle, inner, unused)}
+    assert found == {outer: True, middle: True, inner: True, unused: False}
+    assert [go(store.log.refers_to(OTHER, digest)) for digest in (outer, middle, inner)] == [False, False, True]
+    assert not go(store.log.refers_to(RunUid("nobody"), outer))
+
+
 def test_a_blob_that_mail_on_its_way_refers_to_stays(store: Store) -> None:
     """The input of a run whose start is delayed for days."""
     digest = put(store)

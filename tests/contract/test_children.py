@@ -2,7 +2,9 @@
 
 from tests.contract.kit import FLOW, HERE, OTHER, RUN, append, commit, found, go, inbox, load, new, row, start
 from weft.core.ids import Millis
-from weft.ports.store import NewRun, Outcome, RunQuery, Store
+from weft.ports.new_run import NewRun
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Outcome, Store
 
 
 def child(uid: str = "0123456789abcdef", **fields: object) -> NewRun:

@@ -12,7 +12,8 @@ from weft.core.ids import Epoch, RunId, RunUid
 from weft.errors import IdTaken, NotFound, NotOver, Refused, RunKept, UsageError
 from weft.ports.boundary import ProcessDied, set_hook
 from weft.ports.retention import Cleared
-from weft.ports.store import Outcome, RunQuery, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Outcome, Store
 from weft.runtime import deletion
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.deletion import DeletionService, clear_doomed

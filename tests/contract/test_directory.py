@@ -25,7 +25,8 @@ from tests.contract.kit import (
 )
 from weft.core.ids import RunUid
 from weft.errors import UsageError
-from weft.ports.store import Page, RunQuery, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Page, Store
 
 
 def search(store: Store, **fields: Any) -> Page:

@@ -13,7 +13,8 @@ from tests.contract.test_retention import entry
 from weft.core.ids import Millis, RunUid
 from weft.ports.definitions import Definition
 from weft.ports.retention import Cleared, EndedRun
-from weft.ports.store import RunQuery, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Store
 from weft.ports.streams import NewChunk
 from weft.runtime import retention
 from weft.runtime.background_tasks import BackgroundTasks

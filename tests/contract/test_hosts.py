@@ -4,7 +4,8 @@ import time
 
 from tests.contract.kit import HERE, THERE, append, changed, commit, create, go, new, start
 from weft.core.ids import Epoch, HostId, Millis, RunUid
-from weft.ports.store import Store, TaskOffer
+from weft.ports.store import Store
+from weft.ports.tasks import TaskOffer
 
 
 def dead(store: Store, at: float) -> list[HostId]:
@@ -193,3 +194,19 @@ def test_people_see_who_is_there_and_what_each_has(store: Store, peer: Store) ->
     assert (first.host, dict(first.about), first.runs, first.tasks) == (HERE, {"machine": "m1", "pid": 7}, 1, 0)
     assert (second.host, dict(second.about), second.runs, second.tasks) == (THERE, {}, 0, 1)
     assert (first.gone, first.lease_ms, first.silent_ms < 10_000) == (False, 10_000, True)
+
+
+def test_a_host_adds_to_its_description_and_keeps_it_when_it_comes_back(store: Store, peer: Store) -> None:
+    go(store.hosts.join(HERE, lease_ms=10_000, about={"pid": 7}))
+
+    go(store.hosts.describe(HERE, {"address": "http://here"}))
+    go(store.hosts.beat(HERE))
+
+    (row,) = go(peer.hosts.list_all())
+    assert dict(row.about) == {"pid": 7, "address": "http://here"}
+
+
+def test_a_host_that_has_not_joined_is_not_described(store: Store) -> None:
+    go(store.hosts.describe(HERE, {"address": "http://here"}))
+
+    assert not go(store.hosts.list_all())

@@ -1,5 +1,7 @@
 """Mail between processes: sent by a run's id, and read together with whatever else there is to do."""
 
+import asyncio
+
 import pytest
 
 from tests.contract.kit import FLOW, HERE, RUN, THERE, create, finish, go, inbox, mail, new, rest, send, start, waiting
@@ -13,10 +15,13 @@ def send_to(store: Store, id: str = f"id of {RUN}", name: str = "m1", **fields: 
 
 def news(store: Store, *, dead: tuple[HostId, ...] = (), now: int = 0) -> News:
     """Ask until something is said; a store may say it whenever it likes."""
-    while True:
-        found = go(store.inboxes.news(HERE, [FLOW], dead=dead, now=Millis(now), limit=10))
-        if found is not None:
-            return found
+
+    async def ask() -> News:
+        while (found := await store.inboxes.news(HERE, [FLOW], dead=dead, now=Millis(now), limit=10)) is None:
+            await asyncio.sleep(0.01)
+        return found
+
+    return go(ask())
 
 
 def test_mail_reaches_the_run_with_this_id_and_tells_its_row(store: Store) -> None:

@@ -14,7 +14,7 @@ from tests.contract.kit import HERE, THERE, claim, commit, create, event, go, lo
 from tests.scale import MARKS, scaled
 from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq
 from weft.ports.store import OVER_STATUSES, Append, KeyRow, Loaded, Outcome, Release, RunRow, Sent, Store, StoredEvent
-from weft.stores.judge import KeyFacts, is_current, judge_append, judge_create, judge_mail, judge_release
+from weft.stores.judge import KeyFacts, is_current, judge_append, judge_create, judge_mail, judge_release, takes_slot
 
 pytestmark = MARKS
 
@@ -22,6 +22,7 @@ WRITES = scaled(200, 1_000)
 OPEN = ["running", "paused", "cancelling", "rolling_back", "held"]
 KEYS = ["k1", "k2", "k3"]
 MAIL = [f"m{number}" for number in range(8)]
+SLOT = "singleton:order:k"
 
 
 class Trial:
@@ -48,7 +49,7 @@ class Trial:
             uid, name = self._dice.choice([(uid, RunId("id-0")), (RunUid("run-0"), name)])
         taken = self._row(uid) is not None or go(self._store.directory.find(name)) is not None
         owner = self._dice.choice([HERE, HERE, THERE, None])
-        run = new(uid, id=name, owner=owner)
+        run = new(uid, id=name, owner=owner, slot=self._dice.choice([None, SLOT]))
         if owner is None:
             (outcome,) = create(self._store, run)
         else:
@@ -64,8 +65,11 @@ class Trial:
         before = [load(self._store, uid) for uid in self._dice.sample(self._uids, self._dice.choice([1, 1, 1, 3]))]
         host = before[0].row.owner or self._dice.choice([HERE, THERE])
         batch = [self._append(was) for was in before]
+        if sum(takes_slot(one) for one in batch) > 1:  # one may take the slot of another in the same batch
+            before, batch = before[:1], batch[:1]
         expected = [
-            judge_append(was.row, one, host, self._keys(one, was)) for one, was in zip(batch, before, strict=True)
+            judge_append(was.row, one, host, self._keys(one, was), is_slot_taken=self._is_slot_taken(one, was))
+            for one, was in zip(batch, before, strict=True)
         ]
         outcomes = commit(self._store, *batch, host=host)
         for one, was, judged, outcome in zip(batch, before, expected, outcomes, strict=True):
@@ -108,6 +112,10 @@ class Trial:
             {row.key: row for row in known if row is not None},
             {piece.key for piece in was.inbox if piece.id in append.taken},
         )
+
+    def _is_slot_taken(self, append: Append, was: Loaded) -> bool:
+        others = go(self._store.starts.with_slot(SLOT))
+        return takes_slot(append) and was.row.slot is not None and any(uid != append.uid for uid in others)
 
     def _release(self) -> None:
         releases = [self._released(uid) for uid in self._dice.sample(self._uids, self._dice.choice([1, 1, 3]))]

@@ -2,7 +2,8 @@
 
 from tests.contract.kit import HERE, RUN, THERE, append, claim, commit, create, finish, go, new, row
 from weft.core.ids import Millis
-from weft.ports.store import Outcome, Resolved, RunQuery, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Outcome, Resolved, Store
 
 
 def pending(store: Store, **fields: object) -> None:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.contract.kit import HERE, THERE, go, mail, start
 from tests.contract.test_tasks import offer, take, task
 from weft.core.ids import HostId, Millis
-from weft.ports.store import QueueLimits, QueueRow, Store
+from weft.ports.store import Store
+from weft.ports.tasks import QueueLimits, QueueRow
 
 QUEUES = ("default", "mail", "urgent")
 
@@ -162,8 +164,17 @@ def test_people_see_how_long_a_queue_is_and_what_is_in_hands(store: Store) -> No
     offer(store, task(1, queue="mail"), task(2, queue="mail"), task(3))
     taken(store)
 
-    assert queues(store) == [
+    found = queues(store)
+    assert [row.since is None for row in found] == [True, True, False]
+    assert [msgspec.structs.replace(row, since=None) for row in found] == [
         QueueRow(queue="default", waiting=0, running=1, limits=QueueLimits()),
         QueueRow(queue="empty", waiting=0, running=0, limits=QueueLimits(rate=1)),
         QueueRow(queue="mail", waiting=1, running=1, limits=QueueLimits(concurrency=1)),
     ]
+
+
+def test_a_task_waits_since_it_was_offered_or_due(store: Store) -> None:
+    offer(store, task(1, not_before=Millis(2**50)))
+
+    (row,) = queues(store)
+    assert row.since == 2**50

@@ -27,8 +27,11 @@ from tests.contract.kit import (
 from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq
 from weft.errors import NotFound
 from weft.ports.retention import AuditEntry, Cleared, DoomResult, DoomRule, EndedQuery
-from weft.ports.store import KeyRow, Outcome, RunQuery, Snapshot, Store, TaskOffer
+from weft.ports.run_query import RunQuery
+from weft.ports.step_logs import LogBatch, LogLimits, LogQuery, LogTotals, NewLine
+from weft.ports.store import KeyRow, Outcome, Snapshot, Store
 from weft.ports.streams import NewChunk
+from weft.ports.tasks import TaskOffer
 
 ANYHOW = DoomRule()
 DAY = 24 * 3600 * 1000
@@ -63,6 +66,11 @@ def full(store: Store, uid: str = RUN) -> str:
             [NewChunk(uid=RunUid(uid), stream="out", key=f"{n}", body=b"1", at=Millis(1)) for n in range(3)]
         )
     )
+    printed = [
+        NewLine(uid=RunUid(uid), at=Millis(1), place="s", attempt=1, level=20, source="stdout", text=f"{n}")
+        for n in range(3)
+    ]
+    go(store.step_logs.write(LogBatch(host=HERE, number=1, lines=printed), LogLimits()))
     send(store, mail(to=uid, key="k1", digest="d"))
     extras: dict[str, Any] = {
         "refs": [digest],
@@ -95,6 +103,8 @@ def test_a_doomed_run_is_not_found_by_anything(store: Store, peer: Store) -> Non
         assert list(go(one.log.inbox(RUN))) == []
         assert go(one.streams.lengths(RUN)) == {}
         assert list(go(one.streams.read(RUN, "out", after=0, limit=10))) == []
+        assert list(go(one.step_logs.read(RUN, LogQuery()))) == []
+        assert go(one.step_logs.totals(RUN)) == LogTotals()
         assert statuses(one) == statuses(one, status="completed") == statuses(one, where={"customer": 7}) == []
         assert statuses(one, workflow="order") == statuses(one, id_prefix="id") == []
         assert go(one.directory.counts()) == {}

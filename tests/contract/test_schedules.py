@@ -15,13 +15,16 @@ from weft.authoring.app_catalogue import AppCatalogue
 from weft.core import events as e
 from weft.core.ids import RunId
 from weft.core.schedule.calendar import ATTRIBUTE, WORKFLOW, schedule_id
-from weft.ports.store import NewRun, Outcome, RunQuery, Store
+from weft.ports.new_run import NewRun
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Outcome, Store
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.host import Host, Surroundings
+from weft.runtime.host import Host
 from weft.runtime.schedule_form import ScheduleForm
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
+from weft.runtime.surroundings import Surroundings
 from weft.runtime.worker.executor import PoolExecutor
 
 QUICK = Settings(lease_seconds=1.0, scan_seconds=0.1, poll_seconds=0.02, idle_seconds=0.2)

@@ -24,7 +24,8 @@ from tests.contract.kit import (
     start,
 )
 from weft.core.ids import Epoch, HostId, Millis, RunUid
-from weft.ports.store import Outcome, QueueLimits, Store, TaskOffer
+from weft.ports.store import Outcome, Store
+from weft.ports.tasks import QueueLimits, TaskOffer
 
 
 def task(number: int = 1, uid: str = RUN, **fields: Any) -> TaskOffer:

@@ -6,7 +6,8 @@ import pytest
 
 from tests.contract.kit import HERE, OTHER, RUN, append, claim, create, go, load, new, row, start
 from weft.core.ids import Millis
-from weft.ports.store import Append, Outcome, RunQuery, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Append, Outcome, Store
 
 NOW = 9_000
 

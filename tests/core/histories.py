@@ -14,6 +14,7 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import events as e
+from weft.core.budgets import Amounts, BudgetLimits, Cover
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
 from weft.core.code.patch import ReplayReport
@@ -112,6 +113,7 @@ def start(tape: Tape) -> c.StartRun:
         parent=parent,
         timeout_ms=tape.one([0, 500]),
         attributes={"a": 1},
+        budget=None if parent is not None else BudgetLimits(limits={"tokens": 100, "calls": 9}),
     )
 
 
@@ -145,7 +147,9 @@ def ask_step(history: History, tape: Tape) -> None:
     policy = e.Policy(attempts_max=tape.one([1, 3]), delay_ms=100, effect=effect)
     undo = tape.one([None, UNDO])
     place = _place(history, tape, tape.one(["s", "work"]))
-    history.give(c.ScheduleTask(*place, "work", Raw(b'{"n":1}'), "d1", policy, undo, inline=bool(tape.pick(2))))
+    inline = tape.pick(3)
+    cover = Cover(amounts=Amounts(tokens=9, calls=1)) if inline == 2 else None
+    history.give(c.ScheduleTask(*place, "work", Raw(b'{"n":1}'), "d1", policy, undo, inline=bool(inline), cover=cover))
 
 
 def ask_sleep(history: History, tape: Tape) -> None:
@@ -254,6 +258,7 @@ def report_task(history: History, tape: Tape) -> None:
     report = tape.one(
         [
             c.ReportTaskSucceeded(number, attempt, delivery, Raw(b"3")),
+            c.ReportTaskSucceeded(number, attempt, delivery, Raw(b"3"), Amounts(tokens=4, calls=1)),
             c.ReportTaskFailed(number, attempt, delivery, FAILURE, retryable=bool(tape.pick(2))),
             c.ReportTaskLost(number, attempt, delivery),
         ]
@@ -298,6 +303,9 @@ BY_HAND = [
     c.SetResult(place="s", output=Raw(b"5"), force=True, performed=True, by="ann"),
     c.SetResult(place="s", error="no", by="ann"),
     c.SetResult(place="s#2", output=Raw(b"null"), reason="by phone"),
+    c.RetryRun("s", force=True),
+    c.RetryRun("work", force=True),
+    c.RetryRun("work", force=True),
     c.RetryRun("s#2", force=True, approved=["s#2"]),
 ]
 
@@ -315,9 +323,14 @@ def steer(history: History, tape: Tape) -> None:
     history.give(tape.one([*steering, *BY_HAND, bring_to_version(history, tape)]))
 
 
+def spend(history: History, tape: Tape) -> None:
+    budget = [c.RaiseBudget(added={"tokens": 5}, by="ann"), c.NoteBudget("tokens"), c.NoteBudget("calls")]
+    history.give(tape.one(budget))
+
+
 CODE_MOVES: list[Any] = [
     ask_step, ask_sleep, ask_messages, answer_message, ask_person, ask_child, ask_value, ask_attributes, ask_turn,
     ask_finish, ask_race, cancel_entry, refuse_message, end_code,
 ]  # fmt: skip
 WORLD_MOVES: list[Any] = [report_task, report_task, fire, send, answer, tell_of_question, end_child, steer]
-MOVES: list[Any] = [ask_step, ask_step, *CODE_MOVES, *WORLD_MOVES, *WORLD_MOVES]
+MOVES: list[Any] = [ask_step, ask_step, *CODE_MOVES, *WORLD_MOVES, *WORLD_MOVES, spend]

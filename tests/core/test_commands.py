@@ -18,6 +18,7 @@ GIVEN: dict[Any, Any] = {
     ScheduleSpec: ScheduleSpec(workflow="w", input=Raw(b"{}"), every_ms=1),
     str: "text",
     bool: True,
+    dict[str, int]: {"tokens": 5},
 }
 
 

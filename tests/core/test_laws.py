@@ -280,7 +280,7 @@ MOVES = {e.RunMoved, e.RunAdopted}
 
 @pytest.mark.proof
 def test_the_status_changes_only_as_the_table_says_and_every_change_happens() -> None:
-    seen = {change for history in many_histories(1500) for change in history.statuses}
+    seen = {change for history in many_histories(3000) for change in history.statuses}
     assert not seen - TRANSITIONS
     assert TRANSITIONS - seen == ELSEWHERE
 

@@ -47,6 +47,14 @@ def check(folder: Path, wanted: dict[str, str]) -> None:
     assert len({line[2] for line in released}) == 1, "always under one key"
 
 
+def check_wals(folder: Path) -> None:
+    """Raise AssertionError if anything was lost although Redis has lived all the time."""
+    ask = _asking(folder)
+    assert ask("SELECT body FROM losses") == []
+    assert ask("SELECT id FROM wals WHERE forced") == []
+    assert ask("SELECT id FROM runs WHERE wal IS NOT NULL") == [], "a run that is over names no WAL"
+
+
 def check_schedule(folder: Path) -> None:
     """Raise AssertionError unless every nominal time has exactly one run, or was missed, and every run its effect."""
     logs = _logs(_asking(folder))
@@ -68,6 +76,33 @@ def check_schedule(folder: Path) -> None:
     assert ["result", "ended"] in Ledger(folder / "ledger.txt").lines()
 
 
+def check_starts(folder: Path) -> None:
+    """Raise AssertionError unless every acknowledged input is in exactly one run, and one singleton is left."""
+    ask = _asking(folder)
+    logs = _logs(ask)
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert ["result", "ended"] in lines
+    took: dict[tuple[str, int], str] = {}
+    for _, name, number, run in (line for line in lines if line[0] == "acked"):
+        assert took.setdefault((name, int(number)), run) == run, "the same start has the same answer"
+    given: dict[str, dict[str, Any]] = {run: events[0]["input"] for run, events in logs.items()}  # type: ignore[misc]
+    for (name, number), run in took.items():
+        assert name != "index" or number in given[run]["items"]
+    items = [item for found in given.values() for item in found.get("items", ())]
+    assert sorted(items) == list(range(5)), "every input is in exactly one run"
+    assert all(len(found.get("items", ())) <= 3 for found in given.values())
+    for run in {run for (name, _), run in took.items() if name == "publish"}:
+        newest = max(number for (name, number), taker in took.items() if (name, taker) == ("publish", run))
+        assert given[run] == {"n": newest}
+    statuses = dict(ask("SELECT id, status FROM runs"))
+    singles = sorted((run, status) for run, status in statuses.items() if run.startswith("sync"))
+    assert singles == [("sync-0", "cancelled"), ("sync-1", "cancelled"), ("sync-2", "completed")]
+    assert {status for run, status in statuses.items() if not run.startswith("sync")} == {"completed"}
+    assert ask("SELECT count(*) FROM inbox") == [(0,)]
+
+
 def check_bulk(folder: Path) -> None:
     """Raise AssertionError unless the bulk retried every run exactly once, and every run has ended right."""
     logs = _logs(_asking(folder))
@@ -81,6 +116,31 @@ def check_bulk(folder: Path) -> None:
     lines = Ledger(folder / "ledger.txt").lines()
     assert ["result", "ended"] in lines
     assert ["applied", "5"] in lines
+
+
+def check_hooks(folder: Path) -> None:
+    """Raise AssertionError unless every event that a hook wants has exactly one delivery, and nothing else has."""
+    logs = _logs(_asking(folder))
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    wanted: set[str] = set()
+    for run, events in logs.items():
+        if run.startswith("hook/"):
+            assert events[-1]["kind"] == "run_completed"
+            continue
+        for event in events:
+            place = f"{event['uid']}/{event['seq']}"
+            if event["kind"] == "run_failed" or (event["kind"] == "task_failed" and event.get("retry_at")):
+                wanted.add(f"hook/troubles/{place}")
+            if event["kind"] == "run_completed" and run != "order-1":
+                wanted.add(f"hook/ends/{place}")
+    assert {run for run in logs if run.startswith("hook/")} == wanted, "an event has no delivery, or one too many"
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert {line[1] for line in lines if line[0] == "effect"} == wanted
+    keys = {(line[1], line[2]) for line in lines if line[0] == "effect"}
+    assert len(keys) == len(wanted), "always under one key"
+    assert len(wanted) == 4 + 1 + 2
+    assert ["result", "ended"] in lines
 
 
 def check_fork(folder: Path) -> None:

@@ -2,9 +2,11 @@
 
 Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
 single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
-kill, then a kill during the recovery); ``graph``, ``goal``, ``schedule``, ``bulk``, ``fork``, ``patch`` (of code runs),
-``graph-patch`` and ``move`` instead of ``code`` play those.
+kill, then a kill during the recovery), ``named NAME...`` through the boundaries with these names; ``graph``, ``goal``,
+``schedule``, ``start``, ``bulk``, ``hook``, ``fork``, ``patch`` (of code runs), ``graph-patch`` and ``move`` instead of
+``code`` play those.
 ``WEFT_CRASH_URL`` names a database of Postgres, which is emptied before each trial; else every trial has a file.
+``WEFT_CRASH_REDIS`` puts a write-ahead log before it, with the policy ``WEFT_CRASH_HOT``.
 Prints one JSON line.
 """
 
@@ -20,6 +22,7 @@ import sys
 import traceback
 from collections import Counter
 from pathlib import Path
+from typing import NamedTuple
 
 from tests import servers
 from tests.crash import (
@@ -30,10 +33,12 @@ from tests.crash import (
     goal_scenario,
     graph_patch_scenario,
     graph_scenario,
+    hook_scenario,
     move_scenario,
     patch_scenario,
     scenario,
     schedule_scenario,
+    start_scenario,
 )
 from weft.ports.boundary import set_hook
 
@@ -44,7 +49,9 @@ SCENARIOS = {
     "goal": goal_scenario,
     "graph": graph_scenario,
     "schedule": schedule_scenario,
+    "start": start_scenario,
     "bulk": bulk_scenario,
+    "hook": hook_scenario,
     "fork": fork_scenario,
     "asked": asked_scenario,
     "patch": patch_scenario,
@@ -52,11 +59,19 @@ SCENARIOS = {
     "move": move_scenario,
 }
 URL = os.environ.get("WEFT_CRASH_URL")
+REDIS = os.environ.get("WEFT_CRASH_REDIS")
 PLAYED = SCENARIOS[sys.argv[2]]
 
 
-def trial(folder: Path, kill_at: int) -> tuple[bool, Counter[str]]:
-    """Run the program in a fork and kill it at its ``kill_at``-th boundary.
+class KillAt(NamedTuple):
+    """Kill at the n-th boundary with a name, or at the n-th of all."""
+
+    count: int
+    name: str = ""
+
+
+def trial(folder: Path, kill_at: KillAt) -> tuple[bool, Counter[str]]:
+    """Run the program in a fork and kill it at a boundary.
 
     Whether it came to its end, and what it passed.
     """
@@ -68,10 +83,13 @@ def trial(folder: Path, kill_at: int) -> tuple[bool, Counter[str]]:
         try:
             signal.alarm(TRIAL_SECONDS_MAX)
             seen: list[str] = []
+            left = kill_at.count
 
             def hook(name: str) -> None:
+                nonlocal left
                 seen.append(name)
-                if len(seen) == kill_at:
+                left -= kill_at.name in {"", name}
+                if left == 0:
                     os.kill(os.getpid(), signal.SIGKILL)
 
             set_hook(hook)
@@ -97,9 +115,9 @@ def go_on(folder: Path) -> None:
     signal.alarm(0)
 
 
-def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
+def one(root: Path, *kills: KillAt) -> tuple[bool, Counter[str]]:
     """Kill, perhaps kill again while recovering, then let it end, and check everything."""
-    folder = root / "-".join(map(str, kills))
+    folder = root / "-".join(f"{kill.name}{kill.count}" for kill in kills)
     folder.mkdir()
     if URL:
         servers.empty(URL)
@@ -113,8 +131,12 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
         go_on(folder)
     if PLAYED is schedule_scenario:
         checks.check_schedule(folder)
+    elif PLAYED is start_scenario:
+        checks.check_starts(folder)
     elif PLAYED is bulk_scenario:
         checks.check_bulk(folder)
+    elif PLAYED is hook_scenario:
+        checks.check_hooks(folder)
     elif PLAYED is fork_scenario:
         checks.check_fork(folder)
     elif PLAYED is asked_scenario:
@@ -127,6 +149,8 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
         checks.check_move(folder)
     else:
         checks.check(folder, PLAYED.STATUSES)
+    if REDIS:
+        checks.check_wals(folder)
     shutil.rmtree(folder)
     return ended, seen
 
@@ -134,7 +158,7 @@ def one(root: Path, *kills: int) -> tuple[bool, Counter[str]]:
 def single(root: Path, stride: int) -> dict[str, object]:
     points = 0
     while True:
-        ended, seen = one(root, points * stride + 1)
+        ended, seen = one(root, KillAt(points * stride + 1))
         if ended:
             return {"points": points, "boundaries": dict(seen)}
         points += 1
@@ -142,12 +166,36 @@ def single(root: Path, stride: int) -> dict[str, object]:
 
 def pairs(root: Path, count: int, seed: int) -> dict[str, object]:
     draw = random.Random(seed)
-    ended, seen = one(root, NEVER)
+    ended, seen = one(root, KillAt(NEVER))
     assert ended
     points = sum(seen.values())
     for _ in range(count):
-        one(root, draw.randint(1, points), draw.randint(1, points))
+        one(root, KillAt(draw.randint(1, points)), KillAt(draw.randint(1, points)))
     return {"points": points, "pairs": count}
+
+
+TRIES = 8
+"""How often a program is played that may be over before its host has changed to another WAL."""
+
+
+def named(root: Path, *names: str) -> dict[str, object]:
+    """Kill at the first boundary of each name and at one in the middle; those of a takeover after a kill amid hops."""
+    of_program = {name for name in names if not name.startswith("takeover.")}
+    for _ in range(TRIES):
+        ended, seen = one(root, KillAt(NEVER))
+        assert ended
+        if all(seen[name] for name in of_program):
+            break
+    hops, kills = seen["wal.after"], 0
+    for name in names:
+        first = [] if name in of_program else [KillAt(hops // 2, "wal.after")]
+        passed = seen[name] if name in of_program else 1
+        assert passed, f"the program never passes {name}"
+        for count in sorted({1, max(1, passed // 2)}):
+            is_killed = any(not one(root, *first, KillAt(count, name))[0] for _ in range(TRIES))
+            assert is_killed, f"nothing was killed at {name} {count}"
+            kills += 1
+    return {"hops": hops, "kills": kills}
 
 
 def main() -> None:
@@ -156,8 +204,11 @@ def main() -> None:
     PLAYED.run(root / "warm")  # imports everything once, so that each fork begins at once
     gc.collect()
     gc.freeze()  # or every fork would look through all of it for garbage, and copy every page it looks at
-    numbers = [int(word) for word in sys.argv[4:]]
-    found = single(root, *numbers) if sys.argv[3] == "single" else pairs(root, *numbers)
+    words = sys.argv[4:]
+    if sys.argv[3] == "named":
+        found = named(root, *words)
+    else:
+        found = (single if sys.argv[3] == "single" else pairs)(root, *map(int, words))
     print(json.dumps(found))
 
 

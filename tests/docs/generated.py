@@ -5,16 +5,22 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import weft
+from tests.docs.http_api import http_api_page
 from tests.docs.imports import with_imports
-from tests.docs.reference import reference_page
+from tests.docs.reference import reference_pages
+from tests.docs.settings import settings_page
+from tests.docs.ui_types import TYPES, ui_types
 from weft.cli import commands
 from weft.observe.error_pages import PAGES
+from weft.observe.pictures.css_tokens import css_tokens
 
 DOCS = Path(__file__).parents[2] / "docs"
+TOKENS = Path(__file__).parents[2] / "ui/src/style/tokens.css"
 NOTE = "<!-- Written by `python -m tests.docs.generated`; change it there. -->"
 
 CLI_INTRODUCTION = """\
@@ -49,22 +55,33 @@ TITLES = {
     "step": "Steps",
     "wait": "Waits",
     "schedule": "Schedules",
+    "start": "Rules about starts",
     "patch": "Patches of runs",
     "tag": "Versions and tags",
     "bundle": "Bundles",
+    "backup": "Backups",
+    "hook": "Hooks",
     "bulk": "Bulks",
     "fork": "Forks",
     "ask": "Questions to people",
     "access": "Access",
+    "policy": "Policies",
     "store": "The store",
     "limit": "Limits",
+    "resource": "Resources of steps",
+    "budget": "Budgets",
     "request": "Requests to the API",
     "task": "Tasks of workers elsewhere",
+    "stream": "Workers on streams",
     "expression": "Expressions and conditions",
     "graph": "Graphs",
     "goal": "Goals",
+    "pipeline": "Pipelines",
     "script": "Scripts",
     "http": "HTTP",
+    "model": "Models",
+    "agent": "Agents",
+    "tool": "Tools of agents",
     "weft": "Anything else",
 }
 
@@ -142,6 +159,12 @@ def flags(option: Any) -> str:
     return named if option.is_flag else f"{named} {option.metavar or option.name.upper()}"
 
 
+def tokens_css() -> str:
+    """The colours of the web UI, from the table of the pictures."""
+    return f"/* Written by `python -m tests.docs.generated` from observe/pictures/colours.py. */\n\n{css_tokens()}"
+
+
+@cache
 def pages() -> dict[str, str]:
     return {name: re.sub(r"\n{3,}", "\n\n", text).rstrip() + "\n" for name, text in _texts().items()}
 
@@ -151,10 +174,16 @@ def _texts() -> dict[str, str]:
         "architecture.md": with_imports((DOCS / "architecture.md").read_text()),
         "cli.md": cli_page(),
         "errors.md": errors_page(),
-        "reference.md": f"{NOTE}\n\n{reference_page()}",
+        "http-api.md": f"{NOTE}\n\n{http_api_page()}",
+        **{name: f"{NOTE}\n\n{text}" for name, text in reference_pages().items()},
+        "settings.md": f"{NOTE}\n\n{settings_page()}",
     }
 
 
 if __name__ == "__main__":
     for name, text in pages().items():
+        (DOCS / name).parent.mkdir(exist_ok=True)
         (DOCS / name).write_text(text)
+    TOKENS.parent.mkdir(parents=True, exist_ok=True)
+    TOKENS.write_text(tokens_css())
+    TYPES.write_text(ui_types())

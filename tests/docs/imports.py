@@ -61,8 +61,8 @@ def is_there(name: str) -> bool:
 
 
 def source(name: str) -> Path:
-    package = ROOT / "src" / "weft" / name / "__init__.py"
-    return package if package.exists() else ROOT / "src" / "weft" / f"{name}.py"
+    path = ROOT / "src" / "weft" / name.replace(".", "/")
+    return path / "__init__.py" if (path / "__init__.py").exists() else path.with_suffix(".py")
 
 
 def purpose(name: str) -> str:

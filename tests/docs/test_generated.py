@@ -7,15 +7,27 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.generated import DOCS, TITLES, pages
+from tests.docs.generated import DOCS, TITLES, TOKENS, pages, tokens_css
 from weft.observe.error_pages import PAGES
 
 SRC = Path(__file__).parents[2] / "src"
+MARK = "ritten by `python -m tests.docs.generated`"
 
 
-@pytest.mark.parametrize("name", ["architecture.md", "cli.md", "errors.md", "reference.md"])
-def test_a_reference_page_is_up_to_date(name: str) -> None:
-    assert (DOCS / name).read_text() == pages()[name], "write it again: .venv/bin/python -m tests.docs.generated"
+WRITTEN = sorted(path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md") if MARK in path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_generated_page_is_up_to_date(name: str) -> None:
+    assert (DOCS / name).read_text() == pages().get(name), "write it again: .venv/bin/python -m tests.docs.generated"
+
+
+def test_every_generated_page_is_written() -> None:
+    assert sorted(pages()) == WRITTEN
+
+
+def test_the_colours_of_the_web_ui_are_those_of_the_pictures() -> None:
+    assert TOKENS.read_text() == tokens_css(), "write them again: .venv/bin/python -m tests.docs.generated"
 
 
 def test_every_code_has_a_page() -> None:

@@ -12,7 +12,8 @@ import asyncio, logging, os, sys, time
 import weft
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.service import RunService
-from weft.runtime.host import Host, Surroundings
+from weft.runtime.host import Host
+from weft.runtime.surroundings import Surroundings
 from weft.runtime.worker.executor import PoolExecutor
 from weft.runtime.settings import Settings
 from weft.stores import open_store

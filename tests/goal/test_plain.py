@@ -23,7 +23,7 @@ from weft.core.goal.state import GoalState
 
 pytestmark = scale.MARKS
 
-WORLDS = scale.scaled(150, 1_000)
+WORLDS = scale.scaled(60, 1_000)
 
 
 class TwoPaths(Table):

@@ -19,7 +19,7 @@ from weft.errors import BadPlan, LimitExceeded, UnknownStep
 
 pytestmark = scale.MARKS
 
-CATALOGUES = scale.scaled(300, 1_500)
+CATALOGUES = scale.scaled(120, 1_500)
 
 
 def test_it_agrees_with_brute_force_on_random_catalogues() -> None:

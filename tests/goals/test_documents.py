@@ -37,7 +37,7 @@ def read(text: str) -> dict[str, StepDef]:
 
 def one(body: dict[str, Any], **more: Any) -> StepDef:
     """A step `s` whose document says this; without a way it is a registered one."""
-    way = {} if {"http", "script", "goal", "workflow", "ask", "flow"} & set(body) else {"step": "s"}
+    way = {} if {"http", "script", "pipeline", "goal", "workflow", "ask", "flow"} & set(body) else {"step": "s"}
     (step,) = load_steps({"weft": "steps/1", "steps": {"s": {**way, **body, **more}}}, GOAL_LANGUAGES).steps
     return step
 
@@ -312,7 +312,7 @@ steps:
         (
             13,
             "steps.two",
-        ): "a step is performed in one way, not by step and script. Use exactly one of step, http, script, goal, workflow, ask.",
+        ): "a step is performed in one way, not by step and script. Use exactly one of step, http, script, pipeline, goal, workflow, agent, ask.",
         (14, "steps.three.script.language"): '"lau" is not one of cel, jpath, lua, ale. Did you mean "lua"?',
         (14, "steps.three.attributes.x.role"): told[14, "steps.three.attributes.x.role"],
         (
@@ -323,7 +323,7 @@ steps:
         (
             16,
             "steps.five",
-        ): "five does not say how it is performed. Use exactly one of step, http, script, goal, workflow, ask.",
+        ): "five does not say how it is performed. Use exactly one of step, http, script, pipeline, goal, workflow, agent, ask.",
     }
     assert "5 parsecs" in told[7, "steps.price.needs.coupon.deadline"]
     assert 'Did you mean "required"?' in told[14, "steps.three.attributes.x.role"]

@@ -16,7 +16,7 @@ from weft.core import events as e
 from weft.core.effects import PerformTask
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import GraphModel
-from weft.core.graph.program import NodeTask
+from weft.core.graph.program import AgentCall, AgentOrder, NodeTask
 from weft.core.graph.tokens import GraphState, innermost_branch
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId
@@ -59,6 +59,9 @@ class Program:
 
     def version_of(self, workflow: str) -> tuple[str, e.Style]:
         return "1", "code"
+
+    def agent_call(self, order: AgentOrder) -> AgentCall:
+        return AgentCall("weft.agent", "1", b"{}")
 
 
 class Table:

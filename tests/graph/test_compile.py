@@ -31,9 +31,9 @@ def test_every_golden_document_compiles_or_is_refused_for_its_reason(path: Path)
         assert loaded.source == case["document"]
 
 
-def test_there_are_thirty_golden_cases_and_four_programs() -> None:
+def test_there_are_thirty_golden_cases_and_five_programs() -> None:
     assert len(CASES) == 30
-    assert len(PROGRAMS) == 4
+    assert len(PROGRAMS) == 5
 
 
 @pytest.mark.parametrize("path", [*CASES, *PROGRAMS], ids=lambda path: path.stem)

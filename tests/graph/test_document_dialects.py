@@ -10,7 +10,7 @@ import pytest
 
 from tests import scale
 from tests.graph.documents import Document, codes, compiled, edge, is_accepted, nodes, refused
-from weft.core.graph.model import AskWork, RetryRule, StepWork, WorkflowWork
+from weft.core.graph.model import AgentChoice, AgentWork, AskWork, RetryRule, StepWork, WorkflowWork
 from weft.documents.text import read_text
 from weft.graphs.load import DocumentContext, load_graph
 
@@ -176,14 +176,17 @@ def test_a_human_leads_on_after_a_yes_and_elsewhere_after_a_no() -> None:
     assert (yes.when.source, yes.tier, no.when, no.tier) == ("output.approved", 0, None, 1)
 
 
-def test_an_agent_that_chooses_from_a_list_is_read_and_refused_until_it_is_built() -> None:
+def test_an_agent_that_chooses_from_a_list_is_read() -> None:
     agent = {
         "id": "q",
         "type": "agent",
         "agent_config": {"model": "m"},
         "branch": {"type": "agent_driven", "available_next_nodes": ["x", "y"], "default": ["z"]},
     }
-    assert codes({"nodes": [agent, task("x"), task("y"), task("z")]}) == ["not_built"]
+    work = load_graph({"nodes": [agent, task("x"), task("y"), task("z")]}).graph.nodes["q"].work
+
+    assert isinstance(work, AgentWork)
+    assert work.choose == AgentChoice(["x", "y"], 2, ["z"])
     without = {"nodes": [task("q", branch={"type": "agent_driven", "available_next_nodes": ["x"]}), task("x")]}
     assert codes(without) == ["no_agent"]
 

@@ -170,6 +170,43 @@ async def _a_failed_run_is_repaired_and_goes_on() -> None:
     assert done == ["work", "other", "work"]
 
 
+def test_a_failed_run_goes_on_after_a_patch_took_away_a_node_where_branches_meet() -> None:
+    asyncio.run(_a_failed_run_goes_on_after_a_patch_took_away_a_node_where_branches_meet())
+
+
+async def _a_failed_run_goes_on_after_a_patch_took_away_a_node_where_branches_meet() -> None:
+    app, done = _app()
+
+    @app.step
+    async def broken() -> str:
+        raise weft.Critical("broken")
+
+    app.graph(
+        _document(
+            a={"step": "work", "next": [{"to": "left", "when": "output == 'done'"}, {"to": "right"}]},
+            left={"pass": True, "next": "meet"},
+            right={"pass": True, "next": "meet"},
+            meet={"pass": True, "next": "last"},
+            last={"step": "broken"},
+        )
+    )
+    async with app:
+        handle = await app.start("order", id="o-6")
+        with pytest.raises(weft.RunFailed):
+            await handle.result(timeout=200)
+        await handle.patch(
+            [
+                {"op": "replace", "path": "/nodes/left/next", "value": "last"},
+                {"op": "replace", "path": "/nodes/right/next", "value": "last"},
+                {"op": "remove", "path": "/nodes/meet"},
+                {"op": "replace", "path": "/nodes/last/step", "value": "other"},
+            ]
+        )
+        await handle.retry()
+        await handle.result(timeout=200)
+    assert done == ["work", "other"]
+
+
 def test_a_paused_run_is_patched_and_a_key_counts_once() -> None:
     asyncio.run(_a_paused_run_is_patched_and_a_key_counts_once())
 

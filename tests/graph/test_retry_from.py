@@ -240,3 +240,75 @@ async def _a_retry_from_a_place_is_no_patch_to_undo() -> None:
         undone = await handle.undo_patch()
         assert (undone.undoes, undone.version) == (2, first.version)
         await handle.cancel()
+
+
+def test_work_that_a_patch_withdrew_while_it_was_in_flight_counts_too() -> None:
+    asyncio.run(_work_that_a_patch_withdrew_while_it_was_in_flight_counts_too())
+
+
+async def _work_that_a_patch_withdrew_while_it_was_in_flight_counts_too() -> None:
+    ledger = Ledger()
+    ledger.app.graph(_document(pick={"step": "pick", "next": "wire"}, wire={"step": "wire", "next": []}))
+    async with ledger.app:
+        handle = await ledger.app.start("order", id="o-9")
+        while "wire" not in ledger.done:
+            await asyncio.sleep(0.005)
+        await handle.patch([], restart=["wire"], reason="it hangs")
+        await _until(handle, "perform_asked")
+        before = [event.seq async for event in handle.events()]
+        for change in (
+            lambda: handle.set("wire", {}),
+            lambda: handle.retry(start="wire"),
+            lambda: handle.retry(start="pick"),
+        ):
+            with pytest.raises(weft.Refused) as refused:
+                await change()
+            assert refused.value.code == "run.in_flight"
+        assert [event.seq async for event in handle.events()] == before
+        await handle.set("wire", {}, force=True)
+        await handle.result(timeout=200)
+        failed = [event async for event in handle.events() if event.kind == "task_failed"]
+        assert [event.data["failure"]["code"] for event in failed] == ["step.outcome_unknown"]
+        ledger.blocked.set()
+    assert ledger.done.count("wire") == 1
+
+
+def test_going_back_uses_up_no_patches() -> None:
+    asyncio.run(_going_back_uses_up_no_patches())
+
+
+async def _going_back_uses_up_no_patches() -> None:
+    ledger = Ledger()
+    ledger.app.graph(ASKING)
+    async with ledger.app:
+        handle = await ledger.app.start("order", id="o-10")
+        for times in range(1, 102):
+            await _until(handle, "ask_opened", times)
+            await handle.retry(start="ask")
+        await _until(handle, "ask_opened", 102)
+        plan = await handle.patch([{"op": "replace", "path": "/nodes/ask/ask/title", "value": "Well?"}])
+        assert (plan.applied, plan.rev) == (True, 102)
+
+
+def test_long_places_are_cut_in_errors() -> None:
+    asyncio.run(_long_places_are_cut_in_errors())
+
+
+async def _long_places_are_cut_in_errors() -> None:
+    ledger = Ledger()
+    ledger.app.graph(ASKING)
+    async with ledger.app:
+        handle = await ledger.app.start("order", id="o-11")
+        await _until(handle, "ask_opened")
+        place = "x" * 5_000
+        for change in (
+            lambda: handle.set(place, {}),
+            lambda: handle.retry(start=place),
+            lambda: handle.retry(start=f"ask/{place}"),
+            lambda: handle.fork(before=place),
+            lambda: handle.patch([], wait="1h", at=place, reason="later"),
+            lambda: handle.decide(place, approved=True),
+        ):
+            with pytest.raises(weft.WeftError) as refused:
+                await change()
+            assert len(str(refused.value)) < 500

@@ -96,11 +96,3 @@ def test_what_is_no_script_is_refused_with_the_document(script: Any, code: str) 
 def test_the_seeds_spelling_is_read_too() -> None:
     document = {"nodes": [{"id": "a", "type": "script", "config": {"lua": "return 1"}}]}
     assert load_graph(document).graph.nodes["a"].work == ScriptWork("lua", "return 1")
-
-
-@pytest.mark.parametrize(
-    "node", [{"agent": "researcher"}, {"agent": {"model": "m"}}, {"type": "agent", "agent_config": {"model": "m"}}]
-)
-def test_an_agent_is_refused_until_it_can_be_performed(node: dict[str, Any]) -> None:
-    (found,) = refused({"nodes": {"a": node}})
-    assert found.code == "graph.not_built"

@@ -228,11 +228,6 @@ def test_a_node_may_decide_at_run_time_where_to_go(decision: list[str]) -> None:
     assert went(run) == ["A", "agent", *(decision or ["manual_review"])]
 
 
-def test_an_agent_is_refused_before_anything_runs() -> None:
-    with pytest.raises(weft.BadGraph, match="agents are not supported yet"):
-        among(seeds.AGENT, "enrich_data")
-
-
 # --- people ------------------------------------------------------------------------------------------------------
 
 

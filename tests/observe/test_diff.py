@@ -10,9 +10,9 @@ from msgspec import UNSET
 
 import weft
 from tests.forks.programs import STARTS, build, play, start
+from weft.documents.json_diff import changed_values, patch_operations
 from weft.documents.json_patch import apply_operations
 from weft.observe.diff import Diff
-from weft.observe.json_diff import changed_values, patch_operations
 from weft.testing import SimRun, World
 
 

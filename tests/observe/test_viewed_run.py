@@ -9,11 +9,14 @@ import pytest
 
 import weft
 from weft.core.ids import RunId
+from weft.observe.explain import explain_past
+from weft.observe.held_values import held_values
 from weft.observe.past_machines import PastMachines
 from weft.observe.pictures.drawn import draw
 from weft.observe.place_log import PlaceLog
 from weft.observe.place_rows import PlaceSearch, find_places
 from weft.observe.timeline import TimeWindow, timeline_of
+from weft.observe.timeline_marks import gaps_of, lines_of
 from weft.observe.viewed_run import ViewedRun
 from weft.testing import World
 
@@ -53,7 +56,18 @@ def make_app() -> weft.App:
         answer = await ctx.ask("approve", title="Good?")
         return sum(found) if answer.approved else await score(3)
 
+    @app.step(gives="total", retries=1)
+    async def add(n: int) -> int:
+        return await score(n)
+
+    @app.step(gives="report", retries=0)
+    async def tell(total: int) -> str:
+        if failures:
+            raise failures.pop()
+        return f"{total}"
+
     app.graph(GRAPH)
+    app.goal("account", tell)
     return app
 
 
@@ -61,6 +75,8 @@ def play(style: str) -> tuple[World, weft.App]:
     """Play a run with failures, a retry, a question and, in a graph, a patch that moves its token."""
     app = make_app()
     world = World(app)
+    if style == "goal":
+        return play_goal(world, app)
     workflow = "order" if style == "code" else "scores"
     world.start(workflow, {"items": [1, 2, 3]}, id="run")
     world.advance("2h")
@@ -76,15 +92,32 @@ def play(style: str) -> tuple[World, weft.App]:
     return world, app
 
 
+def play_goal(world: World, app: weft.App) -> tuple[World, weft.App]:
+    """Play a goal run whose last step fails, and its retries."""
+    world.start("account", {"n": 1}, id="run")
+    world.settle()
+    for _ in range(2):
+        assert world.perform(lambda: app.get("run").status()) == "failed"
+        world.perform(lambda: app.get("run").retry())
+        world.settle()
+    assert world.perform(lambda: app.get("run").status()) == "completed"
+    return world, app
+
+
+def subjects(log: PlaceLog, seq: int) -> Any:
+    """Return what the log says about the places of the events of a record."""
+    return [(one.kind, one.place and (one.place.number, one.place.box)) for one in log.subjects(seq)]
+
+
 def shown(log: PlaceLog, seq: int) -> Any:
     """Return everything that lists and the timeline show after an event."""
     places, after = find_places(log, PlaceSearch(seq=seq))
     assert after is None
-    window = TimeWindow(log.time_of(1), log.time_of(seq) + 1, 10)
-    return msgspec.to_builtins((places, timeline_of(log.until(seq), seq, window)))
+    window = TimeWindow(log.time_of(1), log.time_of(seq) + 1, 10, log.time_of(seq), gaps_of(log, seq, log.time_of(seq)))
+    return msgspec.to_builtins((places, timeline_of(log.until(seq), seq, window), lines_of(log, seq), window.gaps))
 
 
-@pytest.mark.parametrize("style", ["code", "graph"])
+@pytest.mark.parametrize("style", ["code", "graph", "goal"])
 def test_what_is_shown_after_an_event_is_what_a_log_that_ends_there_shows(style: str) -> None:
     world, app = play(style)
 
@@ -102,6 +135,13 @@ def test_what_is_shown_after_an_event_is_what_a_log_that_ends_there_shows(style:
             fresh.log = prefix
             assert await whole.standing(service, row, seq) == await fresh.standing(service, row, seq), f"event {seq}"
             assert await whole.picture(service, row, seq) == await fresh.picture(service, row, seq), f"event {seq}"
+            held = [await viewed.around(service, row, seq, held_values) for viewed in (whole, fresh)]
+            assert held[0] == held[1], f"event {seq}"
+            explained = [
+                await explain_past(service, row, await viewed.machine(service, row, seq)) for viewed in (whole, fresh)
+            ]
+            assert explained[0] == explained[1], f"event {seq}"
+            assert subjects(whole.log, seq) == subjects(prefix, seq), f"event {seq}"
         return row.seq
 
     assert world.perform(compare) > 10

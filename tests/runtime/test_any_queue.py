@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from weft.authoring.app_catalogue import QueueCatalogue, WorkerCatalogue
-from weft.ports.store import QueueLimits
+from weft.ports.tasks import QueueLimits
 
 
 def shop(url: str, done: list[str], who: str) -> weft.App:

@@ -257,6 +257,46 @@ def test_the_patch_of_a_failed_run_is_reviewed_too() -> None:
     assert run.result() == {"done": "new"}
 
 
+def test_a_hook_is_told_of_reviews_also_of_a_run_that_is_over() -> None:
+    app = shop(changes={"review": ["bob"]})
+    told: list[tuple[str, str]] = []
+
+    @app.on("question_opened")
+    def ask(event: weft.HookEvent) -> None:
+        assert event.question is not None
+        told.append((event.status, event.question.id))
+
+    world = World(app)
+    run = order(world)
+    first = patch(run, RENEWED)
+    run.answer(f"patch@{first.asked}", approved=False, by="bob")
+    world.fake("old", weft.Critical("gone"))
+    run.send("go")
+    run.send("on")
+    assert run.status == "failed"
+    second = patch(run, RENEWED)
+    world.settle()
+
+    assert told == [("running", f"o-1:patch@{first.asked}"), ("failed", f"o-1:patch@{second.asked}")]
+
+
+def test_a_goal_says_who_must_agree_to_every_patch() -> None:
+    app = shop()
+    world = World(app)
+    world.fake("total", ValueError("busy"), 4)
+    run = world.start(app.goal("pricing", "total", changes={"review": ["team:ops"]}), {"n": 2}, id="g-1")
+    world.settle()
+
+    plan = patch(run, goals={"add": ["note"]}, catalogue="now", review=["ann"])
+    assert (plan.review, plan.applied) == (["team:ops"], False)
+    world.perform(lambda: app.get("g-1").decide(f"patch@{plan.asked}", approved=True, by="bob"))
+    world.advance("2d")
+
+    assert dict(run.result()) == {"n": 2, "total": 4, "note": "for 2"}
+    with pytest.raises(weft.NameTaken):
+        app.goal("pricing", "total")
+
+
 def test_a_goal_run_waits_and_is_reviewed_in_the_same_way() -> None:
     app = shop()
     world = World(app)

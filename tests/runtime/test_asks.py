@@ -16,7 +16,7 @@ from weft.core import events as e
 from weft.core.ids import RunId
 from weft.core.run.questions import digest_of
 from weft.observe.questions import all_open
-from weft.ports.store import RunQuery
+from weft.ports.run_query import RunQuery
 from weft.runtime.run.append_extras import ASKING
 
 GRAPH: dict[str, Any] = {"weft": "graph/1", "name": "flow", "nodes": {"ship": {"ask": {"title": "Ship?"}}}}

@@ -11,7 +11,8 @@ import pytest
 from tests.code.timeless import calm, play
 from tests.runtime.flaky import FlakyStore, Script
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
-from weft.ports.store import NewRun, Outcome
+from weft.ports.new_run import NewRun
+from weft.ports.store import Outcome
 from weft.runtime import commit as committing
 from weft.runtime.commit import GroupWriter
 from weft.runtime.run.draft import Draft

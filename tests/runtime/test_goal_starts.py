@@ -10,6 +10,7 @@ from msgspec import Raw
 
 import weft
 from weft.core.commands import StartRun
+from weft.runtime.start_support import StartOptions
 from weft.testing import World
 
 
@@ -45,8 +46,8 @@ def test_a_start_from_elsewhere_is_planned_by_its_host(tmp_path: Path) -> None:
     async def play() -> list[object]:
         async with weft.Client(url) as client:
             service = client.service
-            await service.create(_start("good", b'{"n": 3}'), chosen=True)
-            await service.create(_start("bad", b"{}"), chosen=True)
+            await service.create(_start("good", b'{"n": 3}'), StartOptions(chosen=True))
+            await service.create(_start("bad", b"{}"), StartOptions(chosen=True))
         app = shop(url)
         async with app:
             good = await app.get("good", app.registered.runnable_named("pricing")).result(timeout=120)

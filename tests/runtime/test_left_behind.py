@@ -11,11 +11,13 @@ import pytest
 
 import weft
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
-from weft.ports.store import NEVER, Append, NewRun, Outcome, Store, StoredEvent
+from weft.ports.new_run import NewRun
+from weft.ports.store import NEVER, Append, Outcome, Store, StoredEvent
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.host import Host, Surroundings
+from weft.runtime.host import Host
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
+from weft.runtime.surroundings import Surroundings
 from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
 

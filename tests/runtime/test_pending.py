@@ -161,6 +161,16 @@ async def test_a_version_that_is_named_is_waited_for(url: str) -> None:
 
 
 @plain
+async def test_a_pending_run_says_that_it_cannot_be_patched_yet(url: str) -> None:
+    async with Client(url) as client:
+        run = await client.start("flow", {"n": 1}, id="one")
+        for change in (lambda: run.patch(to="4"), lambda: run.patch(to="4", dry_run=True), run.undo_patch):
+            with pytest.raises(weft.Refused, match="has not begun") as refused:
+                await change()
+            assert refused.value.code == "patch.not_begun"
+
+
+@plain
 async def test_a_pending_run_is_cancelled_without_a_host(url: str) -> None:
     async with Client(url) as client:
         run = await client.start("nobody", {}, id="one")

@@ -9,6 +9,7 @@ from weft.core import commands as c
 from weft.core.events import NULL
 from weft.errors import NotFound, UsageError
 from weft.runtime.schedules import ScheduleService
+from weft.runtime.start_support import StartOptions
 from weft.testing import World
 
 
@@ -39,7 +40,7 @@ def test_no_run_and_no_fork_takes_the_id_of_one_of_wefts_own(taken: str) -> None
 def test_a_run_that_is_no_schedule_is_not_removed_as_one() -> None:
     world = waiting()
     start = c.StartRun(run_id="schedule/x", workflow="waiter", version="", style="", input=NULL)
-    world.perform(lambda: world.app.service.create(start, chosen=True))
+    world.perform(lambda: world.app.service.create(start, StartOptions(chosen=True)))
     world.settle()
 
     with pytest.raises(NotFound, match="There is no schedule"):

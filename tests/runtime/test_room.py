@@ -11,10 +11,11 @@ import pytest
 import weft
 from weft.errors import StoreError
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.host import Host, Surroundings
+from weft.runtime.host import Host
 from weft.runtime.loop_share import LOADS_AT_ONCE
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
+from weft.runtime.surroundings import Surroundings
 from weft.runtime.worker.executor import PoolExecutor
 from weft.stores import open_store
 

@@ -10,7 +10,8 @@ import pytest
 
 from weft.core.ids import Millis, RunId, RunUid
 from weft.errors import Unavailable
-from weft.ports.store import NewRun, Outcome
+from weft.ports.new_run import NewRun
+from weft.ports.store import Outcome
 from weft.runtime.commit import RunCreator
 
 

@@ -17,6 +17,8 @@ from weft.runtime.run.private_loop import SPIN_SECONDS, PrivateLoop, make_loop
 from weft.runtime.run.scopes import CURRENT, NameScope
 
 Body = Callable[[weft.Context], Coroutine[Any, Any, None]]
+SOON = 0.3
+"""Seconds after which a spin is found, where it does not matter how long it takes."""
 
 
 def app_with_neighbour() -> tuple[weft.App, Any]:
@@ -37,7 +39,8 @@ def app_with_neighbour() -> tuple[weft.App, Any]:
 
 
 @pytest.mark.parametrize("beside", ["alone", "a_step"])
-def test_a_spin_is_held_with_its_line_while_others_go_on(beside: str) -> None:
+def test_a_spin_is_held_with_its_line_while_others_go_on(beside: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_loop, "SPIN_SECONDS", SOON)
     app, neighbour = app_with_neighbour()
 
     @app.step
@@ -68,7 +71,8 @@ def test_a_spin_is_held_with_its_line_while_others_go_on(beside: str) -> None:
     assert "test_spinning.py:" in explained.hint
 
 
-def test_rounds_that_ask_for_nothing_are_committed_on_the_way_and_held() -> None:
+def test_rounds_that_ask_for_nothing_are_committed_on_the_way_and_held(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(private_loop, "SPIN_SECONDS", SOON)
     app, neighbour = app_with_neighbour()
 
     @app.workflow

@@ -16,6 +16,7 @@ from weft.core import commands as c
 from weft.core.ids import RunId
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.service import RunService
+from weft.runtime.start_support import StartOptions
 from weft.runtime.store_timeout import RECHECK_SECONDS, START_SECONDS, StoreTimeout
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
@@ -134,7 +135,9 @@ def test_a_command_through_a_store_that_is_silent_is_given_up_and_its_key_makes_
         store = MemoryStore()
         await store.open()
         service = RunService(store, SystemClock(), TimeIds())
-        await service.create(c.StartRun(run_id="run", workflow="flow", input=msgspec.Raw(b"{}")), chosen=True)
+        await service.create(
+            c.StartRun(run_id="run", workflow="flow", input=msgspec.Raw(b"{}")), StartOptions(chosen=True)
+        )
         handle = Handle(service, RunId("run"), Codec.of(Any))
         with monkeypatch.context() as silent:
             for name in ("send", "claim"):

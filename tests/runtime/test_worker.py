@@ -14,7 +14,7 @@ from weft.core import commands as c
 from weft.core.effects import PerformTask
 from weft.core.events import Policy
 from weft.core.ids import EntryId, Epoch, RunUid
-from weft.ports.store import TaskOffer
+from weft.ports.tasks import TaskOffer
 from weft.runtime.run.scopes import CURRENT
 from weft.runtime.worker.flight import Flight
 from weft.runtime.worker.step_worker import StepWorker

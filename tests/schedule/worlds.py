@@ -25,10 +25,11 @@ from weft.core.ids import RunId
 from weft.core.schedule.calendar import ATTRIBUTE, schedule_id
 from weft.core.schedule.state import ScheduleState
 from weft.errors import Refused, StoreError, WeftError
-from weft.runtime.host import Host, Surroundings
+from weft.runtime.host import Host
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
+from weft.runtime.surroundings import Surroundings
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, InlineExecutor, SeededIds, SimClock
 from weft.testing.faults import FaultyStore, Rates

@@ -25,7 +25,7 @@ HANG = compile_script("lua", "return s:find('.-.-.-.-.-b')", ["s"])
 
 
 def workers_alive() -> list[int]:
-    return [worker.process.pid for worker in workers._pools[0].idle]
+    return [worker.process.pid for worker in workers.POOL.idle]
 
 
 @pytest.fixture(autouse=True)
@@ -36,9 +36,9 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def fresh() -> Any:
-    workers.close_workers()
+    workers.POOL.close()
     yield
-    workers.close_workers()
+    workers.POOL.close()
 
 
 def test_a_script_cannot_tell_where_it_ran() -> None:
@@ -128,7 +128,7 @@ def test_a_forked_child_starts_its_own() -> None:
         good = False
         try:
             good = not workers_alive() and SCRIPT.holds(GIVEN) and workers_alive() != before
-            workers.close_workers()
+            workers.POOL.close()
         finally:
             os._exit(0 if good else 1)
 
@@ -143,7 +143,7 @@ from weft.scripts import compile_script
 from weft.scripts.lua import workers
 script = compile_script("lua", "return s:match('(a+)b') ~= nil", ["s"])
 assert script.holds({"s": "a" * 3000 + "b"})
-print(workers._pools[0].idle[0].process.pid, flush=True)
+print(workers.POOL.idle[0].process.pid, flush=True)
 if "wait" in sys.argv:
     sys.stdin.read()
 """

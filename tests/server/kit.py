@@ -25,6 +25,7 @@ from weft.server.listener import Listener
 from weft.server.problems import RequestRefused
 from weft.server.route_table import ROUTES
 from weft.server.router import Router
+from weft.server.web.files import WebFiles
 
 F = TypeVar("F", bound=Callable[..., None])
 API = "/api/v1"
@@ -142,7 +143,9 @@ def quoted(text: str) -> str:
 
 
 @contextlib.contextmanager
-def serving(app: weft.App, *, limits: RequestLimits | None = None, gate: Gate | None = None) -> Iterator[Server]:
+def serving(
+    app: weft.App, *, limits: RequestLimits | None = None, gate: Gate | None = None, web: WebFiles | None = None
+) -> Iterator[Server]:
     """Host the app and its API on a thread of their own."""
     bound = socket.create_server(("127.0.0.1", 0))
     ready = threading.Event()
@@ -152,7 +155,7 @@ def serving(app: weft.App, *, limits: RequestLimits | None = None, gate: Gate | 
 
     async def main() -> None:
         async with app:
-            api = Api(Served(app.registered), lambda: app.service, limits=limits, gate=gate)
+            api = Api(Served(app.registered), lambda: app.service, limits=limits, gate=gate, web=web)
             listeners.append(Listener(api, drain_seconds=5))
             found.append(Server(bound.getsockname()[1], app, api, asyncio.get_running_loop()))
             ready.set()

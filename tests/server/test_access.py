@@ -190,6 +190,19 @@ def test_what_is_believed_of_keys_is_believed_for_a_second() -> None:
     assert asyncio.run(scene()) == [True, True, True, False, False]
 
 
+def test_the_server_that_creates_or_revokes_a_key_knows_it_at_once(server: Server) -> None:
+    server.api.services.gate._monotonic = lambda: 0.0  # type: ignore[attr-defined]
+    assert server.get(f"{API}/me").json["is_open"]
+
+    made = server.post(f"{API}/keys", {"name": "ann", "scopes": ["admin"]}).json
+    ann = Caller(server, made["secret"])
+
+    assert not server.get(f"{API}/me").json["is_open"]
+    assert ann.get(f"{API}/runs").status == 200
+    assert ann.ask("DELETE", f"{API}/keys/{made['key']['id']}").status == 200
+    assert ann.get(f"{API}/runs").status == 401
+
+
 # --- tokens ------------------------------------------------------------------------------------------------------
 
 

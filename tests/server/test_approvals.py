@@ -3,34 +3,36 @@
 from __future__ import annotations
 
 import html
-import json
 import re
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
+import msgspec
 import pytest
 
 import weft
 from tests.server.keyring import Caller, add_key, caller
 from tests.server.kit import API, Answer, Server, covers, quoted, serving
+from tests.server.receiver import Receiver
 from tests.server.shop import Parcel
 from weft.core.ids import RunId
 from weft.server.approvals.links import Claim, Links
-from weft.server.approvals.notifier import Notifier
-from weft.server.settings import NotifierSettings, read_notifier_settings
+from weft.server.endpoints.link_page import ShownQuestion, question_page
+from weft.server.views import Approval
 from weft.tokens import is_signed
 
 EVIL = "<script>alert('x')</script>\"'&"
 SECRET = "s" * 32
 
 
-def asking_app() -> weft.App:
-    app = weft.App("memory://")
+def asking_app(url: str = "memory://") -> weft.App:
+    app = weft.App(url)
 
     @app.workflow
     async def pay(ctx: weft.Context, order_id: str, of: list[str], quorum: int = 1) -> dict[str, Any]:
@@ -116,13 +118,56 @@ def test_who_started_a_run_is_known_when_four_eyes_are_wanted(server: Server, ro
 def test_an_inbox_shows_what_is_mine(server: Server, root: Caller) -> None:
     for run, of in (("for-ann", ["ann"]), ("for-ops", ["role:ops"]), ("for-bob", ["bob"]), ("for-all", [])):
         asked(root, "pay", run, order_id="o", of=of)
-    ann = caller(server, "ann", "read", groups=["role:ops"])
+    ann = caller(server, "ann", "read", "decide", groups=["role:ops"])
+    reader = caller(server, "ann", "read", groups=["role:ops"])
 
     mine = {one["run"] for one in approvals(ann, "&mine=true")}
 
     assert {"for-ann", "for-ops", "for-all"} <= mine
     assert "for-bob" not in mine
-    assert "for-bob" in {one["run"] for one in approvals(ann)}
+    others = {one["run"]: one["may"] for one in approvals(ann)}
+    assert others["for-ann"] == {"allowed": True, "why_not": ""}
+    assert others["for-bob"] == {"allowed": False, "why_not": "ann may not answer: 'ok' is for bob."}
+    assert approvals(reader, "&mine=true") == []
+    assert "scope decide" in approvals(reader)[0]["may"]["why_not"]
+
+
+def test_an_inbox_is_filtered_and_sorted(root: Caller) -> None:
+    for run in ("filtered-1", "filtered-2"):
+        asked(root, "pay", run, order_id=f"Käse {run}", of=[])
+
+    assert {one["run"] for one in approvals(root, f"&q={quoted('KÄSE filtered')}")} == {"filtered-1", "filtered-2"}
+    assert [one["run"] for one in approvals(root, "&run=filtered-2")] == ["filtered-2"]
+    assert approvals(root, "&workflow=nothing") == []
+    due = approvals(root, "&order=due")
+    assert [one["due_at"] is None for one in due] == sorted(one["due_at"] is None for one in due)
+
+
+@covers("getApproval")
+def test_a_question_is_shown_with_its_answers_also_when_it_is_decided(server: Server, root: Caller) -> None:
+    question = asked(root, "pay", "two-votes", order_id="o-9", of=[], quorum=2)
+    ann, bob, eve = (caller(server, name, "read", "decide") for name in ("ann", "bob", "eve"))
+    ann.post(f"{API}/approvals/{question}/decision", {"approved": True, "reason": "fine"})
+
+    open_one = root.get(f"{API}/approvals/{question}").json
+    again = ann.get(f"{API}/approvals/{question}").json["may"]
+    bob.post(f"{API}/approvals/{question}/decision", {"approved": True})
+    decided = eve.get(f"{API}/approvals/{question}").json
+
+    assert (open_one["outcome"], open_one["about"], open_one["ended_at"]) == ("open", {"order": "o-9"}, None)
+    assert [(vote["by"], vote["reason"], vote["decided"]) for vote in open_one["votes"]] == [("ann", "fine", False)]
+    assert again["why_not"] == "ann has already approved 'ok'; it needs the approval of others."
+    assert decided["outcome"] == "approved"
+    assert decided["may"] == {"allowed": False, "why_not": "bob has approved it."}
+    assert [vote["by"] for vote in decided["votes"]] == ["ann", "bob"]
+    assert decided["ended_at"] is not None
+
+
+def test_a_question_that_was_never_asked_is_not_found(root: Caller) -> None:
+    asked(root, "pay", "no-such-place", order_id="o", of=[])
+
+    assert root.get(f"{API}/approvals/no-such-place%3Anothing").status == 404
+    assert root.get(f"{API}/approvals/no-such-run%3Aok").status == 404
 
 
 def test_a_decision_about_something_else_is_refused(root: Caller) -> None:
@@ -203,7 +248,9 @@ def test_a_link_shows_what_it_decides_and_its_button_decides_it(server: Server, 
     assert shown.headers["content-type"] == "text/html; charset=utf-8"
     assert "<script" not in text
     assert html.escape(EVIL) in text
-    assert "<button>Approve</button>" in text
+    assert '<button name="decision" value="approve" class=main>✓ Approve</button>' in text
+    assert '<button name="decision" value="reject" formnovalidate>✗ Reject</button>' in text
+    assert "without a time limit" in text
     assert "default-src 'none'" in shown.headers["content-security-policy"]
     assert shown.headers["referrer-policy"] == "no-referrer"
     assert shown.headers["cache-control"] == "no-store"
@@ -213,6 +260,45 @@ def test_a_link_shows_what_it_decides_and_its_button_decides_it(server: Server, 
     assert done.status == 200
     assert "Recorded" in done.raw.decode()
     assert result(root, "link") == {"approved": True, "by": ["ann"], "reason": "all good"}
+
+
+def test_the_other_button_of_a_link_gives_the_other_answer(server: Server, root: Caller) -> None:
+    pairs = [links_of(root, asked(root, "pay", f"both-{n}", order_id="o", of=["ann"]), "ann") for n in range(2)]
+    page = server.get(urlsplit(pairs[0]["reject"]).path).raw.decode()
+    assert page.index("✗ Reject</button>") < page.index("✓ Approve</button>")  # Enter presses the first one
+
+    assert "rejected by ann" in submit(server, pairs[0]["approve"], decision="reject", reason="no").raw.decode()
+    assert "approved by ann" in submit(server, pairs[1]["reject"], decision="approve").raw.decode()
+    assert submit(server, pairs[1]["reject"], decision="perhaps").status == 422
+
+    assert [result(root, f"both-{n}")["approved"] for n in range(2)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (169_200, "due in 1 d 23 h, at 2026-11-03 10:00 UTC"),
+        (3_600, "due in 1 h, at 2026-11-01 12:00 UTC"),
+        (59, "due in 59 s, at 2026-11-01 11:00 UTC"),
+        (0, "due in 0 s, at 2026-11-01 11:00 UTC"),
+        (-125, "due 2 min 5 s ago, at 2026-11-01 10:57 UTC"),
+    ],
+)
+def test_a_page_says_until_when_in_time_left_and_in_utc(seconds: int, words: str) -> None:
+    now = datetime(2026, 11, 1, 11, 0, tzinfo=UTC)
+    asked_for = approval_like(since=now, due_at=now + timedelta(seconds=seconds))
+    claim = Claim("uid", 7, "digest", True, "ann", [], 1_000)
+
+    text = question_page(ShownQuestion(approval=asked_for, claim=claim, now=now), {}).body.decode()
+
+    assert words in text
+
+
+def approval_like(**fields: Any) -> Approval:
+    return Approval(
+        id="r:ok", run="r", workflow="pay", place="ok", title="Pay?", of=["ann"], quorum=1, four_eyes=False,
+        escalated=False, approvals=[], form=None, about=msgspec.Raw(b"null"), digest="d", **fields,
+    )  # fmt: skip
 
 
 def test_a_link_that_was_used_is_over_and_so_is_its_other_half(server: Server, root: Caller) -> None:
@@ -296,7 +382,7 @@ def test_a_form_is_filled_in_on_the_page_and_a_wrong_one_can_be_given_again(serv
     pair = links_of(root, question, "ann")
     page = server.get(urlsplit(pair["approve"]).path).raw.decode()
     assert set(re.findall(r'name="(form\.[a-z]+)"', page)) == {"form.carrier", "form.grams"}
-    assert "form." not in server.get(urlsplit(pair["reject"]).path).raw.decode()
+    assert "form." in server.get(urlsplit(pair["reject"]).path).raw.decode()  # one may still approve there
 
     wrong = submit(server, pair["approve"], **{"form.carrier": EVIL, "form.grams": "many"})
     assert wrong.status == 422
@@ -343,77 +429,33 @@ def test_links_are_made_for_people(root: Caller, body: dict[str, Any]) -> None:
 # --- telling others ----------------------------------------------------------------------------------------------
 
 
-class Receiver:
-    """A chat adapter: keeps what it is sent, and answers as it is told."""
-
-    def __init__(self) -> None:
-        self.words: list[tuple[dict[str, str], bytes]] = []
-        self.answers: list[int] = []
-        self.heard = threading.Condition()
-        receiver = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["content-length"]))
-                with receiver.heard:
-                    receiver.words.append(({name.lower(): value for name, value in self.headers.items()}, body))
-                    status = receiver.answers.pop(0) if receiver.answers else 204
-                    receiver.heard.notify_all()
-                self.send_response(status)
-                self.send_header("content-length", "0")
-                self.end_headers()
-
-            def log_message(self, *_: Any) -> None:
-                pass
-
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
-        self.telling = NotifierSettings(
-            url=f"http://127.0.0.1:{self.server.server_port}/hook", secret=SECRET, public="https://weft.example"
-        )
-
-    def wait_for(self, count: int) -> list[Any]:
-        with self.heard:
-            assert self.heard.wait_for(lambda: len(self.words) >= count, 120)
-            return [json.loads(body) for _, body in self.words]
-
-    def close(self) -> None:
-        self.server.shutdown()
-        self.server.server_close()
-
-
 @pytest.fixture
 def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
-    monkeypatch.setenv("WEFT_HTTP_ALLOW", "127.0.0.1")
+    """A chat adapter, and a server that is told of it."""
     running = Receiver()
+    for name, value in {
+        "HTTP_ALLOW": "127.0.0.1",
+        "APPROVALS_URL": running.url,
+        "APPROVALS_SECRET": SECRET,
+        "PUBLIC_URL": "https://weft.example",
+    }.items():
+        monkeypatch.setenv(f"WEFT_{name}", value)
     yield running
     running.close()
 
 
-def telling(server: Server, receiver: Receiver) -> None:
-    """Let a server that runs tell the receiver."""
-
-    async def begin() -> None:
-        services = server.api.services
-        services.notifier = Notifier(lambda: services.runs, receiver.telling)
-        services.notifier.attach(services.hosting())
-
-    server.inside(begin())
-
-
 def test_others_are_told_of_a_question_once_signed_and_with_links(receiver: Receiver) -> None:
     with serving(asking_app()) as server:
-        telling(server, receiver)
         here = Caller(server, None)
         asked(here, "pay", "told", order_id="o", of=["ann", "role:ops"])
         (word,) = receiver.wait_for(1)
-        headers, body = receiver.words[0]
+        headers, body = receiver.heard[0]
         server.until("told", "ask_told")
 
         assert is_signed(SECRET, body, headers["weft-signature"], now_s=int(time.time()))
         assert not is_signed(SECRET, body + b" ", headers["weft-signature"], now_s=int(time.time()))
         assert not is_signed(SECRET, body, headers["weft-signature"], now_s=int(time.time()) + 3_600)
-        assert word["event"] == "question.opened"
+        assert word["event"] == "question_opened"
         assert word["key"] == headers["idempotency-key"]
         assert word["approval"]["title"] == "Pay o?"
         assert word["approval"]["about"] == {"order": "o"}
@@ -422,47 +464,66 @@ def test_others_are_told_of_a_question_once_signed_and_with_links(receiver: Rece
         assert pair["approve"].startswith("https://weft.example/decide/")
         assert submit(server, pair["approve"]).status == 200
         assert result(here, "told")["by"] == ["ann"]
-        assert len(receiver.words) == 1
+        assert len(receiver.heard) == 1
 
 
 def test_a_receiver_that_is_away_is_tried_again_with_the_same_key(receiver: Receiver) -> None:
     receiver.answers = [500, 429]
     with serving(asking_app()) as server:
-        telling(server, receiver)
         asked(Caller(server, None), "pay", "again", order_id="o", of=[])
         receiver.wait_for(3)
         server.until("again", "ask_told")
-    assert len({headers["idempotency-key"] for headers, _ in receiver.words}) == 1
-    assert len(receiver.words) == 3
+    assert len({headers["idempotency-key"] for headers, _ in receiver.heard}) == 1
+    assert len(receiver.heard) == 3
 
 
 def test_reminders_are_told_too_each_once(receiver: Receiver) -> None:
     with serving(asking_app()) as server:
-        telling(server, receiver)
         asked(Caller(server, None), "nagging", "nagged")
         words = receiver.wait_for(3)
-    assert [word["event"] for word in words[:3]] == ["question.opened", "question.reminded", "question.reminded"]
+    assert [word["event"] for word in words[:3]] == ["question_opened", "question_reminded", "question_reminded"]
     assert len({word["key"] for word in words}) == len(words)
 
 
-def test_what_was_asked_before_anybody_listened_is_told_when_somebody_does(receiver: Receiver) -> None:
-    with serving(asking_app()) as server:
-        asked(Caller(server, None), "pay", "early", order_id="o", of=[])
-        telling(server, receiver)
-        (word,) = receiver.wait_for(1)
+def test_what_was_asked_before_anybody_listened_is_told_once_when_somebody_does(
+    receiver: Receiver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url = f"sqlite:///{tmp_path}/weft.db"
+    with monkeypatch.context() as before:
+        before.delenv("WEFT_APPROVALS_URL")
+        before.delenv("WEFT_APPROVALS_SECRET")
+        with serving(asking_app(url)) as server:
+            asked(Caller(server, None), "pay", "early", order_id="o", of=[])
+    for _ in range(2):
+        with serving(asking_app(url)) as server:
+            (word,) = receiver.wait_for(1)
+            server.until("early", "ask_told")
     assert word["approval"]["run"] == "early"
+    assert len(receiver.heard) == 1
 
 
-def test_half_of_the_settings_is_a_mistake(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert read_notifier_settings() is None
-    monkeypatch.setenv("WEFT_APPROVALS_URL", "https://chat.example/hook")
-    with pytest.raises(weft.UsageError, match="WEFT_APPROVALS_SECRET"):
-        read_notifier_settings()
-    monkeypatch.setenv("WEFT_APPROVALS_SECRET", "short")
-    monkeypatch.setenv("WEFT_PUBLIC_URL", "https://weft.example/")
-    with pytest.raises(weft.UsageError):
-        read_notifier_settings()
-    monkeypatch.setenv("WEFT_APPROVALS_SECRET", SECRET)
-    assert read_notifier_settings() == NotifierSettings(
-        url="https://chat.example/hook", secret=SECRET, public="https://weft.example"
-    )
+def test_a_bulk_that_is_reviewed_is_told_too(receiver: Receiver) -> None:
+    with serving(asking_app()) as server:
+        asked(Caller(server, None), "pay", "one", order_id="o", of=[])
+
+        async def review() -> None:
+            bulk = await server.app.bulk("cancel", "one")
+            await bulk.apply(reason="over", by="bob", review=["ann"])
+
+        server.inside(review())
+        words = receiver.wait_for(2)
+    assert {word["approval"]["title"] for word in words} == {"Pay o?", "cancel 1 run?"}
+
+
+def test_a_question_that_is_answered_before_it_was_told_is_not_told(receiver: Receiver) -> None:
+    receiver.answers = [500] * 3
+    with serving(asking_app()) as server:
+        here = Caller(server, None)
+        question = asked(here, "pay", "quick", order_id="o", of=[])
+        receiver.wait_for(1)
+        assert here.post(f"{API}/approvals/{question}/decision", {"approved": True}).status == 200
+        seen = receiver.wait_for(1)
+        ended = "/runs?workflow=weft.hook&status=completed"
+        while not here.get(f"{API}{ended}").json["runs"]:
+            time.sleep(0.02)
+    assert len(receiver.heard) - len(seen) <= 1, "an attempt may have been on its way"

@@ -81,6 +81,31 @@ def test_what_is_wrong_with_a_bulk_is_said_before_it_starts(server: Server, body
     assert answer.json["code"] == code
 
 
+@pytest.mark.parametrize(
+    "filter",
+    [
+        {"since": "0001-01-01T00:00:00"},
+        {"until": "0001-01-01T00:00:00"},
+        {"since": "2026-01-01T00:00:00", "q": "a"},
+        {"until": "9999-12-31T23:59:59"},
+        {"status": "nonsense"},
+        {"status": ["running", "nonsense"]},
+    ],
+)
+def test_a_bulk_refuses_the_times_and_statuses_that_a_list_refuses(server: Server, filter: dict[str, Any]) -> None:
+    answer = server.post(f"{API}/bulk", {"verb": "cancel", "filter": filter, "dry_run": True})
+
+    assert (answer.status, answer.code) == (422, server.get(f"{API}/runs?status=nonsense").code)
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59"])
+def test_a_bulk_and_a_list_take_the_first_and_the_last_time_that_can_be_written(server: Server, at: str) -> None:
+    for name in ("since", "until"):
+        asked = {"verb": "cancel", "filter": {"workflow": "none-like-it", name: at}, "dry_run": True}
+        assert server.post(f"{API}/bulk", asked).json["matched"] == 0
+        assert server.get(f"{API}/runs?workflow=none-like-it&{name}={at.replace('+', '%2B')}").json["runs"] == []
+
+
 def test_a_client_counts_and_applies(server: Server) -> None:
     ids = orders(server, "remote", 2)
 
@@ -108,3 +133,30 @@ def test_deleting_many_runs_needs_the_scope_admin() -> None:
         assert operator.post(f"{API}/bulk", asked).status == 403
         assert admin.post(f"{API}/bulk", asked).status == 200
         assert admin.post(f"{API}/bulk", {**asked, "dry_run": False}).json["code"] == "bulk.no_reason"
+
+
+def test_a_bulk_takes_the_filters_of_a_list(server: Server) -> None:
+    ids = orders(server, "listed", 3)
+    server.until(ids[-1], "message_awaited")
+    where = {"batch": "listed"}
+
+    def matched(**wanted: Any) -> int:
+        asked = {"verb": "pause", "dry_run": True, "filter": {"where": where, **wanted}}
+        answer = server.post(f"{API}/bulk", asked)
+        assert answer.status == 200, answer.raw
+        assert answer.json["matched"] == len(answer.json["ids"])
+        return int(answer.json["matched"])
+
+    assert matched(status=["running", "failed"]) == 3
+    assert matched(q="listed-1") == 1
+    assert matched(style="code", version="1") == 3
+    assert matched(style="graph") == 0
+    assert matched(until="2020-01-01T00:00:00Z") == 0
+    assert matched(unchanged="1h") == 0
+    assert matched(status="running", q="order") == 3
+
+
+def test_a_bulk_is_not_for_ids_and_a_filter(server: Server) -> None:
+    answer = server.post(f"{API}/bulk", {"verb": "pause", "ids": ["a"], "filter": {"q": "a"}})
+
+    assert answer.code == "bulk.no_runs"

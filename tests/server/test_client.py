@@ -182,7 +182,7 @@ def test_add_key_is_sent_or_taken_from_the_environment(monkeypatch: pytest.Monke
         assert talk(server, body, key=key) == "hello ann!"
         with pytest.raises(weft.NotAllowed):
             talk(server, lambda client: client.get("x").cancel(), key=key)
-        monkeypatch.setenv("WEFT_API_KEY", key)
+        monkeypatch.setenv("WEFT_KEY", key)
         assert talk(server, body) == "hello ann!"
 
 

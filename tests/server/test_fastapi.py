@@ -10,6 +10,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     try:
         while not server.started:
             assert thread.is_alive()
+            time.sleep(0.01)
         yield bound.getsockname()[1]
     finally:
         server.should_exit = True
@@ -67,6 +69,7 @@ def test_the_program_starts_runs_and_the_api_beside_it_steers_them(port: int) ->
         page = ask(port, "GET", f"/weft/api/v1/approvals?limit=10{cursor}")[1]
         approvals = page["approvals"]
         cursor = f"&cursor={page['cursor']}" if page["cursor"] else ""
+        time.sleep(0.01)
     path = f"/weft/api/v1/approvals/{approvals[0]['id'].replace(':', '%3A')}/decision"
     assert ask(port, "POST", path, {"approved": True, "by": "role:ops", "form": {"carrier": "dhl"}})[0] == 200
     assert ask(port, "GET", "/weft/api/v1/runs/order-o-1/result?wait=20")[1]["output"] == "o-1:dhl"

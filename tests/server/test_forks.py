@@ -100,3 +100,18 @@ def test_two_runs_are_compared(server: Server, done: str) -> None:
             return await client.diff(done, other)
 
     assert asyncio.run(play()).runs.first.aspect == "value"
+
+
+@covers("getUnitedPicture")
+def test_the_pictures_of_two_runs_are_laid_over_each_other(server: Server, done: str) -> None:
+    server.start("ship", f"{done}-ship", order_id="o-1")
+    server.until(f"{done}-ship", "ask_opened")
+    own = server.get(f"{API}/runs/{done}/picture").json
+
+    both = server.get(f"{API}/runs/{done}/diff/{done}-ship/picture").json
+
+    boxes = {box["id"] for box in both["boxes"]}
+    assert {box["id"] for box in own["boxes"]} < boxes
+    assert "carrier" in boxes
+    assert server.get(f"{API}/runs/{done}/diff/{done}/picture").json == own
+    assert server.get(f"{API}/runs/{done}/diff/nothing/picture").status == 404

@@ -149,5 +149,6 @@ def test_every_route_asks_for_its_scope_and_for_no_other() -> None:
 
 def test_routes_that_need_nothing_are_few_and_say_nothing() -> None:
     nothing = {route.name for route in ROUTES if route.scope is None}
-    # The links prove by themselves who may use them.
-    assert nothing == {"alive", "ready", "openapi", "showLink", "followLink", "takeWebhook"}
+    # These prove by themselves who may use them: by a link, a signature, a key or a cookie.
+    by_themselves = {"showLink", "followLink", "takeWebhook", "openSession", "endSession"}
+    assert nothing == {"alive", "ready", "openapi", "home", "beginSignIn", "finishSignIn"} | by_themselves

@@ -19,6 +19,8 @@ from tests.server.shop import shop
 from weft.server.limits import RequestLimits
 from weft.server.live import feed as feed_module
 from weft.server.live.feed import Filter
+from weft.server.live.frames import LiveFrame
+from weft.server.live.transports import send_events
 from weft.server.problems import RequestRefused
 
 
@@ -249,6 +251,28 @@ def _stuck(server: Server, path: str) -> _Stuck:
     # Its place in the channel is taken when the answer begins.
     assert connection.recv(1024).startswith(b"HTTP/1.1 200")
     return _Stuck(connection)
+
+
+def test_a_stream_that_fails_after_its_first_bytes_ends_once() -> None:
+    sent: list[dict[str, Any]] = []
+
+    async def batches() -> AsyncIterator[list[LiveFrame]]:
+        yield []
+        raise RuntimeError("the store is gone")
+
+    async def receive() -> Any:
+        await asyncio.Event().wait()
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def allowed() -> bool:
+        return True
+
+    asyncio.run(send_events(receive, send, batches(), allowed))
+
+    assert [message["type"] for message in sent] == ["http.response.start", *["http.response.body"] * 2]
+    assert not sent[-1]["more_body"]
 
 
 def test_many_different_filters_are_refused(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

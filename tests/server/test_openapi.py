@@ -25,9 +25,9 @@ def document_of_all() -> dict[str, Any]:
 
 
 def claimed_by_tests() -> set[str]:
-    """The operations that tests of this folder say to cover; ``covers`` itself makes sure that they do."""
+    """The operations that tests of the server and of agents say to cover; ``covers`` itself makes sure that they do."""
     found: set[str] = set()
-    for path in HERE.glob("test_*.py"):
+    for path in [*HERE.glob("test_*.py"), *HERE.parent.glob("agents/test_*.py")]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "covers":
                 found |= {

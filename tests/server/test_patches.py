@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -103,7 +104,7 @@ def test_who_operates_asks_who_decides_answers_and_only_an_admin_sets_who_is_ask
     assert decider.post(question, {"approved": True}).code == "ask.not_yours"
     assert reviewer.post(question, {"approved": True}).status == 200
     while admin.get(f"{API}/runs/o-1/patch/{asked}").json["status"] != "applied":
-        pass
+        time.sleep(0.02)
 
     review = {"tag": "live", "patch": {"ops": [{"op": "add", "path": "/changes", "value": {"review": ["team:ops"]}}]}}
     assert operator.post(f"{API}/workflows/order/patch", review).status == 403

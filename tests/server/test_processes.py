@@ -136,7 +136,7 @@ def test_a_child_that_cannot_be_started_again_is_tried_while_the_other_serves(fo
         while "could not be started; trying again in" not in said:
             said = running.stderr.readline()  # type: ignore[union-attr]
         assert "no licence" in said
-        assert server.ask("GET", "/readyz") == (200, {"status": "ready", "detail": ""})
+        assert server.ask("GET", "/readyz") == (200, {"status": "ready", "detail": "", "redis": None})
         (folder / "app.py").write_text(APP)
         wait_for(lambda: len(children(running.pid)) == 2)
         server.stop()

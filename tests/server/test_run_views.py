@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tests.server.kit import API, Server, covers
 
 
@@ -59,6 +61,7 @@ def test_a_screen_learns_who_is_asking(server: Server) -> None:
 
     assert (me["name"], me["scopes"], me["groups"], me["is_open"]) == ("local", ["admin"], None, True)
     assert me["store"] == "memory://"
+    assert (me["hosts"], me["warnings"]) == (1, [])
 
 
 @covers("getWaits")
@@ -66,7 +69,7 @@ def test_a_list_learns_what_its_runs_wait_for(server: Server) -> None:
     ended(server, "over", name="anna")
     server.start("ship", "asks", order_id="7")
     while not (found := server.get(f"{API}/waits?id=asks&id=over&id=nobody").json["waits"]):
-        pass
+        time.sleep(0.02)
 
     assert [(one["run"], one["waits_for"].partition(" to ")[0]) for one in found] == [("asks", "an answer")]
     assert server.get(f"{API}/waits").json == {"waits": []}
@@ -100,3 +103,33 @@ def test_a_run_that_has_not_begun_has_no_picture_yet(server: Server) -> None:
 
     assert (answer.status, answer.json["hint"]) == (404, "weft explain tomorrow")
     assert server.get(f"{API}/runs/tomorrow/places").json["places"] == []
+
+
+@covers("getTimeline", "listPlaces")
+def test_the_timeline_of_a_box_has_a_row_for_each_of_its_places(server: Server) -> None:
+    run = ended(server, "timed", name="anna")
+    [place] = server.get(f"{run}/places?kind=step&limit=1").json["places"]
+
+    whole = server.get(f"{run}/timeline").json
+    opened = server.get(f"{run}/timeline?box={place['box']}&limit=1").json
+
+    assert (whole["begun"], whole["now"]) == (whole["since"], whole["until"])
+    assert (whole["gaps"], whole["lines"]) == ([], [])
+    assert [(row["number"], row["place"]) for row in opened["rows"]] == [(place["number"], place["place"])]
+    assert server.get(f"{run}/timeline?mark=failed").json["rows"] == []
+    assert server.get(f"{run}/timeline?kind=ask").json["rows"] == []
+    assert {row["box"] for row in server.get(f"{run}/timeline?q={place['place']}").json["rows"]} == {place["box"]}
+
+
+@covers("listEvents")
+def test_events_are_found_by_their_place_and_how_it_stands(server: Server) -> None:
+    run = ended(server, "found", name="anna")
+    [place] = server.get(f"{run}/places?kind=step&limit=1").json["places"]
+
+    about = server.get(f"{run}/events?about={place['place']}").json["events"]
+
+    assert [event["seq"] for event in about] == [place["began"], place["ended"]]
+    assert server.get(f"{run}/events?about={place['box']}&before={place['ended']}&limit=1").json["events"] == about[:1]
+    assert about[0] in server.get(f"{run}/events?kind=step").json["events"]
+    assert about[0] in server.get(f"{run}/events?mark=done").json["events"]
+    assert server.get(f"{run}/events?mark=failed").json["events"] == []

@@ -20,6 +20,22 @@ def test_a_run_is_started_and_its_result_is_waited_for(server: Server) -> None:
     assert result.json["output"] == "hello anna!"
 
 
+@pytest.mark.parametrize(
+    ("workflow", "given", "findings"),
+    [
+        ("hello", {}, [("/name", "This is needed.")]),
+        ("hello", {"name": 1}, [("/name", "name must be a string, got an integer.")]),
+        ("hello", {"name": "a", "more": 1}, [("/more", "There is no such field.")]),
+    ],
+)
+def test_a_refused_input_says_at_which_field(
+    server: Server, workflow: str, given: dict[str, object], findings: list[tuple[str, str]]
+) -> None:
+    answer = server.post(f"{API}/runs", {"workflow": workflow, "input": given})
+
+    assert [(one["path"], one["message"]) for one in answer.json["findings"]] == findings
+
+
 def test_without_an_id_a_run_gets_one(server: Server) -> None:
     first, second = (server.start("hello", name="anna") for _ in range(2))
 
@@ -165,7 +181,7 @@ def test_a_failed_run_shows_why(server: Server) -> None:
 
     assert result["status"] == "failed"
     assert "broken 1" in result["failure"]["message"]
-    assert server.get(f"{API}/runs/fragile-1").json["failure"] == result["failure"]
+    assert server.get(f"{API}/runs/fragile-1").json["failure"] == {**result["failure"], "box": "break_down"}
 
 
 def test_a_child_names_its_parent_and_is_found_by_it(server: Server) -> None:

@@ -152,6 +152,14 @@ def test_a_run_is_started_sent_a_message_and_its_result_is_got(folder: Path) -> 
     assert (line["message"], line["run"], line["step"]) == ("working on o-1", "o-1", "work")
 
 
+def test_a_server_announces_its_address_to_everybody_who_opens_the_store(folder: Path) -> None:
+    with serve(folder) as server:
+        _, found = server.ask("GET", "/api/v1/hosts")
+
+    (host,) = found["hosts"]
+    assert (host["address"], host["here"]) == (f"http://127.0.0.1:{server.port}", True)
+
+
 def test_what_a_person_may_have_to_look_at_is_logged(folder: Path) -> None:
     with serve(folder) as server:
         for workflow in ("doomed", "naps"):

@@ -6,9 +6,7 @@ A route without a rule here fails: whoever adds one says what it is about.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import time
-import typing
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,17 +20,8 @@ from tests.server.keyring import Caller, caller
 from tests.server.kit import API, SECONDS_MAX, Answer, Server, quoted, serving
 from tests.server.shop import shop
 from tests.server.test_live import heard
-from weft.core.ids import Millis, RunId, Seq, tenant_prefix
-from weft.core.run.state import FOLD
-from weft.ports import store as store_ports
-from weft.ports import streams as stream_ports
-from weft.ports import tags as tag_ports
-from weft.ports.retention import AuditEntry, DoomOutcome, DoomResult, DoomRule
-from weft.ports.store import Page, RunQuery, RunRow, Store
-from weft.ports.streams import NewChunk
-from weft.ports.tags import Tag, TagKey
-from weft.runtime.run.append_extras import DEAD_LETTERS
-from weft.runtime.tenancy import TenantService, check_tenant
+from weft.core.ids import tenant_prefix
+from weft.runtime.tenancy import check_tenant
 from weft.server.identity import AccessScope
 from weft.server.route_table import ROUTES
 from weft.server.router import ApiRoute
@@ -40,28 +29,42 @@ from weft.server.router import ApiRoute
 # What the path of a route names: nothing of a tenant's, a run, something of a run, or a schedule. Or the route is the
 # operator's.
 OPEN, SHARED, RUN, PLACE, SCHEDULE, OPERATORS = "open", "shared", "run", "place", "schedule", "operators"
-FOREIGN_TAG = Tag(key=TagKey("b", "hello", "x"), version="1", cursor=1, moves=1, revision=1, at=Millis(1))
 OWNED = (RUN, PLACE, SCHEDULE)
 RULES = {
-    "startRun": SHARED, "listRuns": SHARED, "listWorkflows": SHARED, "listVersions": SHARED, "getVersion": SHARED,
-    "listNodeTypes": SHARED, "listSteps": SHARED, "getStep": SHARED, "plan": SHARED, "listApprovals": SHARED,
+    "startRun": SHARED, "listRuns": SHARED, "countRuns": SHARED,
+    "listWorkflows": SHARED, "listVersions": SHARED, "getVersion": SHARED,
+    "listNodeTypes": SHARED, "listSteps": SHARED, "getStep": SHARED, "plan": SHARED, "drawCatalogue": SHARED,
+    "listApprovals": SHARED, "mcp": SHARED,
     "getMe": SHARED, "getWaits": SHARED, "listDeadLetters": SHARED, "followAll": SHARED, "bulk": SHARED,
-    "getRun": RUN, "listEvents": RUN, "getTree": RUN, "getPicture": RUN, "getStanding": RUN,
+    "getRun": RUN, "listEvents": RUN, "getTree": RUN, "getPicture": RUN, "getState": RUN, "getValue": RUN,
+    "getStanding": RUN, "getFamily": RUN,
     "listPlaces": RUN, "getPlace": RUN, "getTimeline": RUN, "getResult": RUN, "explainRun": RUN, "sendMessage": RUN,
-    "sendRequest": RUN, "getAnswer": RUN,
+    "sendRequest": RUN, "getAnswer": RUN, "getUnitedPicture": RUN,
     "cancelRun": RUN, "pauseRun": RUN, "resumeRun": RUN, "retryRun": RUN, "forkRun": RUN, "diffRuns": RUN,
     "followRun": RUN, "listStreams": RUN, "readStream": RUN, "followStream": RUN, "patchRun": RUN, "undoPatch": RUN,
+    "listLogs": RUN, "followLogs": RUN, "getConversation": RUN,
     "getChanges": RUN, "getPatchRequests": RUN, "getPatchRequest": RUN, "withdrawPatch": RUN,
-    "getRunVersions": RUN, "setResult": RUN,
-    "decide": PLACE, "makeLinks": PLACE, "requeueDeadLetter": PLACE, "discardDeadLetter": PLACE,
+    "getRunVersions": RUN, "setResult": RUN, "getUsage": RUN, "raiseBudget": RUN,
+    "decide": PLACE, "getApproval": PLACE, "makeLinks": PLACE, "requeueDeadLetter": PLACE, "discardDeadLetter": PLACE,
     "exportRun": RUN, "moveRun": RUN, "importBundle": SHARED, "patchWorkflow": SHARED,
     "listTags": SHARED, "getTag": SHARED, "putTag": SHARED, "undoTag": SHARED, "redoTag": SHARED,
-    "registerSteps": OPERATORS, "updateSteps": OPERATORS, "unregisterStep": OPERATORS,
+    "registerSteps": OPERATORS, "freezePlan": OPERATORS, "updateSteps": OPERATORS, "unregisterStep": OPERATORS,
     "claimTasks": OPERATORS, "keepTask": OPERATORS, "emitOutput": OPERATORS, "completeTask": OPERATORS,
-    "failTask": OPERATORS, "metrics": OPERATORS, "statusPage": OPERATORS,
+    "failTask": OPERATORS, "metrics": OPERATORS, "home": OPEN,
+    "openSession": OPEN, "endSession": OPEN, "beginSignIn": OPEN, "finishSignIn": OPEN,
     "listSchedules": SHARED, "putSchedule": SHARED, "getSchedule": SCHEDULE, "removeSchedule": SCHEDULE,
     "nextTimes": SCHEDULE, "triggerSchedule": SCHEDULE, "backfillSchedule": SCHEDULE, "pauseSchedule": SCHEDULE,
     "resumeSchedule": SCHEDULE, "deleteRun": RUN, "keepRun": RUN, "getHold": RUN, "listAudit": OPERATORS,
+    "listHosts": OPERATORS, "listQueues": OPERATORS, "limitQueue": OPERATORS, "listLimits": OPERATORS,
+    "listKeys": OPERATORS, "createKey": OPERATORS, "revokeKey": OPERATORS, "getStatus": OPERATORS,
+    "acknowledgeLosses": OPERATORS,
+    "getSeries": OPERATORS, "listModels": OPERATORS,
+    "getPolicy": OPERATORS, "listPolicies": OPERATORS, "setPolicy": OPERATORS, "testPolicy": OPERATORS,
+    "listWorkflowSummaries": SHARED, "getWorkflow": SHARED, "getVersionPicture": SHARED, "getVersionStanding": SHARED,
+    "getVersionSource": SHARED, "diffVersions": SHARED, "removeTag": SHARED,
+    "listTools": SHARED, "acceptTool": SHARED, "discardTool": SHARED, "renameTool": SHARED,
+    "listViews": SHARED, "putView": SHARED, "removeView": SHARED, "getHelp": SHARED, "getGraphSchema": SHARED,
+    "getStepsSchema": SHARED, "search": SHARED, "getReadFormat": SHARED, "readStore": SHARED,
     "alive": OPEN, "ready": OPEN, "openapi": OPEN, "showLink": OPEN, "followLink": OPEN, "takeWebhook": OPEN,
 }  # fmt: skip
 BODIES: dict[str, Any] = {
@@ -69,6 +72,7 @@ BODIES: dict[str, Any] = {
     "forkRun": {"id": "same"},
     "sendMessage": {"name": "note"},
     "patchRun": {"patch": {"ops": []}},
+    "raiseBudget": {"add": {"tokens": 5}},
     "setResult": {"place": "carrier", "output": 5},
     "sendRequest": {"name": "note"},
     "decide": {"approved": True, "form": {"carrier": "dhl"}},
@@ -76,9 +80,13 @@ BODIES: dict[str, Any] = {
     "plan": {"goals": ["nothing"]},
     "putTag": {"version": "1"},
     "registerSteps": {"document": {}},
+    "freezePlan": {"name": "frozen", "goals": ["nothing"]},
     "updateSteps": {"document": {}},
     "claimTasks": {"steps": ["x"]},
     "failTask": {"message": "x"},
+    "createKey": {"name": "zoe", "scopes": ["read"]},
+    "putView": {"query": "status=failed"},
+    "readStore": {"reads": [{"read": "directory.find", "arguments": {"id": "same"}}]},
     "emitOutput": {"stream": "s", "chunks": [1]},
     "deleteRun": {"reason": "x"},
     "keepRun": {"reason": "x"},
@@ -95,8 +103,14 @@ NAMES = {
     "step": "s",
     "request": "r",
     "other": "same",
-    "number": "2",
+    "number": "1",
+    "ref": "event:1:input",
     "asked": "2",
+    "queue": "q",
+    "a": "1",
+    "b": "1",
+    "key": "k",
+    "code": "run.not_found",
 }
 PLACES = {"requeueDeadLetter": ":t1", "discardDeadLetter": ":t1"}
 
@@ -121,6 +135,8 @@ def server() -> Iterator[Server]:
                 assert admin.post(f"{API}/schedules", yearly).status == 200
                 tag = {"version": "1", "reason": f"secret of {tenant}"}
                 assert admin.ask("PUT", f"{API}/workflows/hello/tags/{run}", tag).status == 200
+                view = {"query": f"q=secret of {tenant}"}
+                assert admin.ask("PUT", f"{API}/views/{run}", view).status == 200
             unlucky = {"workflow": "unlucky", "input": {"n": ord(tenant)}, "id": f"dead-{tenant}"}
             assert admin.post(f"{API}/runs", unlucky).status == 201
             while not admin.get(f"{API}/dlq").json["letters"]:
@@ -167,7 +183,7 @@ def test_the_rules_agree_with_the_table() -> None:
 def test_a_route_asks_for_a_key_and_for_its_scope(
     server: Server, callers: dict[tuple[str, str], Caller], route: ApiRoute
 ) -> None:
-    assert asked(route, Caller(server, None), "same").status == 401
+    assert asked(route, Caller(server, None), "same").status == (200 if route.anonymous else 401)
     assert asked(route, Caller(server, "weft_nonsense"), "same").status == 401
     for (tenant, scope), who in callers.items():
         if scope not in (str(route.scope), "admin"):
@@ -240,6 +256,8 @@ def test_what_is_ones_own_is_there_under_the_same_name(callers: dict[tuple[str, 
     assert answer.status not in (401, 403)
     if route.name == "getAnswer":
         assert answer.json["detail"] == "same has no request 'r'."
+    elif route.name == "getConversation":
+        assert "is not a run of an agent" in answer.json["detail"]
     elif route.name in ("getPatchRequest", "withdrawPatch"):
         assert "has no patch 2" in answer.json["detail"]
     elif RULES[route.name] in OWNED and route.name not in PLACES:
@@ -432,136 +450,3 @@ def test_what_cannot_be_the_name_of_a_tenant(name: str) -> None:
 @pytest.mark.parametrize("run", ["order-1", "a/b", "@", "@/x", "@noslash", "x@a/b"])
 def test_runs_that_belong_to_no_tenant(run: str) -> None:
     assert tenant_prefix(run) == ""
-
-
-# --- ports -------------------------------------------------------------------------------------------------------
-
-# What each method of a port is to the store that a tenant's requests see. A method without a rule fails.
-# ABSENT: there is no such method or port. FOREIGN_EMPTY: asked for another tenant's run, it finds nothing.
-# REFUSED: it is about all tenants. COMMON: definitions and blobs have no tenant; a blob is asked for by its content.
-ABSENT, FOREIGN_EMPTY, REFUSED, COMMON = "absent", "foreign_empty", "refused", "common"
-PORT_RULES = {
-    "log": {"load": FOREIGN_EMPTY, "events": FOREIGN_EMPTY, "inbox": FOREIGN_EMPTY},
-    "directory": {
-        "find": FOREIGN_EMPTY, "row": FOREIGN_EMPTY, "key": FOREIGN_EMPTY, "search": FOREIGN_EMPTY, "counts": REFUSED,
-        "open_versions": FOREIGN_EMPTY,
-    },
-    "streams": {"read": FOREIGN_EMPTY, "write": FOREIGN_EMPTY, "lengths": FOREIGN_EMPTY},
-    "blobs": {"put": COMMON, "get": COMMON, "sweep": COMMON},
-    "retention": {"doom": FOREIGN_EMPTY, "clear": COMMON, "is_doomed": FOREIGN_EMPTY},
-    "holds": {
-        "add": FOREIGN_EMPTY, "end": FOREIGN_EMPTY, "find": FOREIGN_EMPTY, "audit": FOREIGN_EMPTY,
-        "record": FOREIGN_EMPTY,
-    },
-    "tags": {"get": FOREIGN_EMPTY, "find": FOREIGN_EMPTY, "moves": FOREIGN_EMPTY, "write": FOREIGN_EMPTY},
-    "definitions": {
-        "put": COMMON, "get": COMMON, "versions": COMMON, "names": COMMON, "promote": COMMON,
-        "unused": COMMON, "remove": COMMON,
-    },
-}  # fmt: skip
-
-
-def ports() -> dict[str, list[str]]:
-    """Every port of a store with its methods, from the protocols."""
-    found = {}
-    for name, member in vars(Store).items():
-        if isinstance(member, property) and member.fget is not None:
-            kind = typing.get_type_hints(member.fget, vars(store_ports) | vars(stream_ports) | vars(tag_ports)).get(
-                "return"
-            )
-            if isinstance(kind, type) and getattr(kind, "_is_protocol", False):
-                found[name] = [each for each in vars(kind) if inspect.iscoroutinefunction(vars(kind)[each])]
-    return found
-
-
-def test_the_ports_of_a_store_are_found() -> None:
-    assert ports().keys() >= {
-        "log",
-        "directory",
-        "hosts",
-        "blobs",
-        "tasks",
-        "definitions",
-        "tags",
-        "streams",
-        "access",
-        "memos",
-    }
-    assert "search" in ports()["directory"]
-
-
-@pytest.mark.parametrize(("port", "method"), [(port, each) for port, methods in ports().items() for each in methods])
-def test_no_method_of_a_port_tells_a_tenant_of_another(server: Server, port: str, method: str) -> None:
-    """Made from the protocols: a method that a tenant's store has must be listed, and is tried."""
-    store = TenantService(server.app.service, "a").store
-    rule = PORT_RULES.get(port, {}).get(method, ABSENT)
-    found = getattr(getattr(store, port, None), method, None)
-    if rule == ABSENT:
-        assert found is None, f"say in PORT_RULES what {port}.{method} is to a tenant"
-        return
-    assert found is not None
-    if rule == REFUSED:
-        with pytest.raises(weft.NotAllowed):
-            server.inside(found())
-    elif rule == FOREIGN_EMPTY:
-        for run in ("@b/only-b", "@b/same", "@b/dead-b"):
-            row = server.inside(server.app.service.row(RunId(run)))
-            for arguments, options in foreign(port, method, row):
-                assert not nonempty(server.inside(found(*arguments, **options))), (run, arguments)
-
-
-def foreign(port: str, method: str, row: RunRow) -> list[tuple[tuple[Any, ...], dict[str, Any]]]:
-    """Calls that ask for another tenant's run."""
-    queries = [
-        RunQuery(id_prefix=row.id),
-        RunQuery(id_prefix="@b/"),
-        RunQuery(where={DEAD_LETTERS: True}, id_prefix="@b"),
-    ]
-    calls: dict[tuple[str, str], list[tuple[tuple[Any, ...], dict[str, Any]]]] = {
-        ("log", "load"): [((row.uid,), {"fold": FOLD})],
-        ("log", "events"): [((row.uid,), {"after": 0, "limit": 10})],
-        ("log", "inbox"): [((row.uid,), {})],
-        ("directory", "find"): [((row.id,), {}), ((row.id.removeprefix("@"),), {})],
-        ("directory", "row"): [((row.uid,), {})],
-        ("directory", "key"): [((row.uid, "k"), {})],
-        ("directory", "search"): [((query,), {}) for query in queries],
-        ("directory", "open_versions"): [(("@b/",), {})],
-        ("tags", "get"): [((TagKey("b", "hello", "same"),), {})],
-        ("tags", "find"): [(("b",), {}), (("b", "hello"), {})],
-        ("tags", "moves"): [((TagKey("b", "hello", "same"),), {})],
-        ("tags", "write"): [((FOREIGN_TAG,), {})],
-        ("streams", "read"): [((row.uid, "s"), {"after": 0, "limit": 10})],
-        ("streams", "write"): [(([NewChunk(uid=row.uid, stream="s", key="k", body=b"1", at=Millis(1))],), {})],
-        ("streams", "lengths"): [((row.uid,), {})],
-    }
-    entry = AuditEntry(
-        at=Millis(0), verb="delete", run=row.id, uid=row.uid, workflow=row.workflow, by="", reason="foreign"
-    )
-    calls |= {
-        ("retention", "doom"): [((row.uid, DoomRule(), entry), {})],
-        ("retention", "is_doomed"): [((row.id,), {})],
-        ("holds", "add"): [((row.uid, entry), {})],
-        ("holds", "end"): [((row.uid, entry), {})],
-        ("holds", "find"): [(([row.uid],), {})],
-        # Of another run: what is recorded becomes the tenant's own, and ``audit`` would find it.
-        ("holds", "record"): [((msgspec.structs.replace(entry, run=RunId(f"{row.id}-recorded")),), {})],
-        ("holds", "audit"): [((), {}), ((), {"run": row.id})],
-    }
-    return calls[port, method]
-
-
-def nonempty(answered: Any) -> bool:
-    if isinstance(answered, DoomResult):
-        return answered != DoomResult(outcome=DoomOutcome.UNKNOWN_RUN)
-    return bool(answered.rows) if isinstance(answered, Page) else bool(answered)
-
-
-def test_a_tenants_store_reads_its_own(server: Server) -> None:
-    """What is empty above is so because it is another's, and not because nothing is ever found."""
-    operator, own = server.app.service, TenantService(server.app.service, "a")
-    row = server.inside(operator.row(RunId("@a/same")))
-
-    assert server.inside(own.store.log.events(row.uid, after=Seq(0), limit=10))
-    assert server.inside(own.store.log.load(row.uid, fold=FOLD)) is not None
-    assert server.inside(own.store.directory.search(RunQuery(id_prefix="same"))).rows
-    assert msgspec.structs.asdict(server.inside(own.row(RunId("same"))))["id"] == "same"

@@ -16,7 +16,10 @@ import msgspec
 
 from tests.sim.full import FullStore
 from tests.sim.hosts import HOUR, Machine, SimHost, ThrottledLog
+from tests.sim.hot import AwayStore, ObservedWals, SimHotStore, suit
+from tests.sim.hot_ledger import HotLedger
 from tests.sim.ledger import Ledger, ObservedLog
+from tests.sim.redis import SimRedis, draw_redis
 from tests.sim.swarm import Swarm, draw
 from tests.sim.workflows import CODE, Cast
 from weft.authoring.app_catalogue import AppCatalogue
@@ -30,6 +33,7 @@ from weft.ports.boundary import ProcessDied, set_hook
 from weft.runtime.local import LocalRuns
 from weft.runtime.requests import send_request
 from weft.runtime.service import RunService
+from weft.runtime.start_support import StartOptions
 from weft.steps.codec import Codec
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import EPOCH_MS, SeededIds, SimClock
@@ -59,7 +63,8 @@ class Cluster:
         self.ids = SeededIds(self.loop, seed)
         self.catalogue = AppCatalogue(cast.app.registered)
         """What nobody's version of the app lacks: for those who judge."""
-        self.ledger = Ledger(self.loop, self.store.content, self.catalogue)
+        self.redis: SimRedis | None = None
+        self.ledger = self._new_ledger()
         self.hosts_built: list[SimHost] = []
         self.ahead_ms = self.swarm.skew_ms
         """How far the time of any host ever was ahead."""
@@ -89,10 +94,28 @@ class Cluster:
         self.client = Process("client")
         self.client.watchers.append(self.new_client)
 
+    def _new_ledger(self) -> Ledger:
+        if not self.cast.hot:
+            return Ledger(self.loop, self.store.content, self.catalogue)
+        ledger = HotLedger(self.loop, self.store.content, self.catalogue)
+        faults = draw_redis(self.seed, self.swarm.seconds)
+        self.redis = SimRedis(self.loop, ledger, faults)
+        ledger.policy, ledger.alone = faults.policy, faults.alone
+        suit(self.swarm, faults)
+        return ledger
+
     def share(self) -> MemoryStore:
         share = self.store.share()
         share.log = ObservedLog(self.store.content, self.ledger)
+        if self.redis is not None:
+            share.wals = ObservedWals(self.store.content, self.redis)
         return share
+
+    def open_store(self, host: int) -> FullStore | SimHotStore:
+        """Open the store as a host does."""
+        if self.redis is None:
+            return FullStore(self.share(), self.loop, self.swarm)
+        return SimHotStore(AwayStore(self.share(), self.loop, self.swarm, seed=self.seed, host=host), self.redis)
 
     def ms(self, seconds: float) -> float:
         """A moment of this world as a clock without fault shows it."""
@@ -146,6 +169,8 @@ class Cluster:
         task.result()
 
     async def _play(self) -> None:
+        if self.redis is not None:
+            self.redis.start()
         for host in self.hosts:
             host.boot()
         for index in range(self.swarm.runs):
@@ -189,6 +214,8 @@ class Cluster:
         for host in self.hosts:
             host.clock.skew_ms = 0
         self.swarm.heal()
+        if self.redis is not None:
+            self.redis.heal()
         self.ledger.note("heal")
         for host in self.hosts:
             if host.process.frozen:
@@ -281,10 +308,10 @@ class Cluster:
                 self.user(self._patch_graph(run_id, name, number))
 
     async def _start(self, service: RunService, start: c.StartRun) -> None:
-        await service.create(start, chosen=True)
+        await service.create(start, StartOptions(chosen=True))
 
     async def _burst(self, service: RunService, start: c.StartRun) -> None:
-        started = await service.create(start, chosen=True, delay_ms=PUT_OFF_MS)
+        started = await service.create(start, StartOptions(chosen=True, delay_ms=PUT_OFF_MS))
         if started.created and service.local is not None:
             self.ledger.reached["begun before its time"] += 1
             service.local.spawn(self._take_new(service.local, started.uid))

@@ -27,9 +27,11 @@ def draw_patch(draw: random.Random, workflow: str, live: Sequence[str]) -> dict[
     patch: dict[str, Any] = {"ops": [], "reason": "it is better so"}
     if kind in ("between", "both"):
         name = draw.choice(sorted(name for name, node in nodes.items() if isinstance(node.get("next"), str)))
+        # Named after its place: under one name, a second one would replace the first and lead past what lies between.
+        new = f"behind_{name}"
         patch["ops"] = [
-            {"op": "add", "path": "/nodes/between", "value": {"pass": True, "next": nodes[name]["next"]}},
-            {"op": "replace", "path": f"/nodes/{name}/next", "value": "between"},
+            {"op": "add", "path": f"/nodes/{new}", "value": {"pass": True, "next": nodes[name]["next"]}},
+            {"op": "replace", "path": f"/nodes/{name}/next", "value": new},
         ]
     elif kind == "timeout":
         name = draw.choice(sorted(name for name, node in nodes.items() if "step" in node))

@@ -9,9 +9,8 @@ import logging
 import traceback
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from tests.sim.full import FullStore
 from tests.sim.ledger import Ledger
 from weft.authoring.app import App
 from weft.authoring.app_catalogue import AppCatalogue
@@ -20,12 +19,14 @@ from weft.core.run.env import MissingInputs
 from weft.errors import Critical, StoreError
 from weft.ports.boundary import ProcessDied
 from weft.ports.definitions import Definition
-from weft.runtime.host import Host, Surroundings
+from weft.ports.store import Store
+from weft.runtime.host import Host
 from weft.runtime.programs import AnyProgram
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.log_reading import LogReading
 from weft.runtime.run.ports import RunPorts
 from weft.runtime.service import RunService
+from weft.runtime.surroundings import Surroundings
 from weft.runtime.worker.flight import Flight
 from weft.steps.task import Executor, StepBody
 from weft.testing.clock import InlineExecutor, SimClock
@@ -72,7 +73,7 @@ class Machine:
 
     def _open(self) -> None:
         cluster = self.cluster
-        store = FullStore(cluster.share(), cluster.loop, cluster.swarm)
+        store = cast("Store", cluster.open_store(self.index))
         given = Surroundings(
             store=store,
             clock=self.clock,

@@ -12,11 +12,13 @@ from msgspec import Raw
 
 from tests.sim.cluster import Cluster
 from tests.sim.graph_patches import INSTRUCTIONS
+from tests.sim.hooks import HOOK, HOOKS, deliveries_of
+from tests.sim.hot_ledger import HotLedger
 from tests.sim.workflows import ANY
 from weft.core import events as e
 from weft.core import values
 from weft.core.decider import Machine
-from weft.core.graph.tokens import GraphState
+from weft.core.graph.machine import GraphMachine
 from weft.core.ids import RunUid
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.retry import LOST_MAX
@@ -34,6 +36,8 @@ def breaches(cluster: Cluster) -> list[str]:
     found = list(cluster.ledger.breaches)
     found += [f"an internal error: {error!r}" for error in cluster.loop.errors]
     found += _lost(cluster)
+    if isinstance(cluster.ledger, HotLedger):
+        found += cluster.ledger.left_over()
     for run in cluster.store.content.runs.values():
         events = [e.decode(stored.body) for stored in run.events]
         for check in (
@@ -49,6 +53,7 @@ def breaches(cluster: Cluster) -> list[str]:
             _commands,
             _answers,
             _moves,
+            _deliveries,
         ):
             found += [f"{run.id} ({check.__name__[1:]}): {text}" for text in check(cluster, run, events)]
     return found
@@ -65,6 +70,25 @@ def _moves(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterat
         yield "it was moved twice"
     if run.new.version != patches[-1].version:
         yield f"its row says version {run.new.version}, its log {patches[-1].version}"
+
+
+def _deliveries(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterator[str]:
+    """Each event that a hook wants was delivered once, and nothing else was. Deliveries have none themselves."""
+    content = cluster.store.content
+    if cluster.cast is not HOOKS:
+        return
+    if run.new.workflow == HOOK:
+        _, hook, uid, number = run.id.split("/")
+        about = content.runs[RunUid(uid)]
+        of = [e.decode(stored.body) for stored in about.events]
+        if (hook, int(number)) not in deliveries_of(about.new.workflow, of):
+            yield f"it delivers event {number} of {about.id}, which {hook} does not want"
+        if run.status != "completed" and not _was_lost(events):
+            yield f"it is {run.status}"
+        return
+    for hook, number in deliveries_of(run.new.workflow, events):
+        if f"hook/{hook}/{run.new.uid}/{number}" not in content.ids:
+            yield f"its event {number} was not delivered to {hook}"
 
 
 def _lost(cluster: Cluster) -> Iterator[str]:
@@ -133,13 +157,17 @@ def _board(cluster: Cluster, run: StoredRun, events: list[e.AnyEvent]) -> Iterat
     """A graph run that completed has nothing left on the board; one that failed keeps what its letters are about."""
     if run.new.style != "graph" or run.status not in ("completed", "failed"):
         return
-    state = cluster.ledger.shadows[run.new.uid].machine.state
-    assert isinstance(state, GraphState)
+    machine = cluster.ledger.shadows[run.new.uid].machine
+    assert isinstance(machine, GraphMachine)
+    state = machine.state
     if run.status == "failed":
         if run.new.workflow == "mending" and not state.letters.keys() <= state.tokens.keys():
             yield "nobody took the failure, and the branch that failed is gone"
         return
-    left = {name: getattr(state, name) for name in ("tokens", "frames", "loops", "slots", "by_task", "agenda")}
+    left = {name: getattr(state, name) for name in ("tokens", "frames", "loops", "by_task", "agenda")}
+    # At a node that is no join, a slot only notes who has come.
+    nodes = machine.graph.nodes
+    left["slots"] = [slot for slot in state.slots.values() if nodes[slot.node].join == "edges"]
     if any(left.values()):
         yield f"it is completed, and this is left of it: { {name: value for name, value in left.items() if value} }"
 

@@ -12,12 +12,16 @@ from tests.sim.code_patches import CODE_PATCHES
 from tests.sim.goals import GOALS, PATCHED_GOALS
 from tests.sim.graph_patches import PATCHED_GRAPHS
 from tests.sim.graphs import GRAPHS
+from tests.sim.hooks import HOOKS
+from tests.sim.hot import HOT
 from tests.sim.invariants import breaches
 from tests.sim.requests import REQUESTS
 from tests.sim.workflows import CODE, Cast
 
 REGRESSIONS = Path(__file__).with_name("regressions.txt")
-CASTS = {cast.name: cast for cast in (CODE, GRAPHS, PATCHED_GRAPHS, GOALS, PATCHED_GOALS, REQUESTS, CODE_PATCHES)}
+CASTS = {
+    cast.name: cast for cast in (CODE, GRAPHS, PATCHED_GRAPHS, GOALS, PATCHED_GOALS, REQUESTS, CODE_PATCHES, HOOKS, HOT)
+}
 
 
 class Verdict:
@@ -30,6 +34,8 @@ class Verdict:
         self.reached: Counter[str] = cluster.ledger.reached + Counter(
             {f"fault {kind}": count for kind, count in cluster.swarm.seen.items()}
         )
+        if cluster.redis is not None:
+            self.reached += Counter({f"fault {kind}": count for kind, count in cluster.redis.faults.seen.items()})
 
     def __str__(self) -> str:
         listed = "\n  ".join(self.breaches[:10])

@@ -15,7 +15,8 @@ from tests.sim.shadow import Shadow
 from weft.core import events as e
 from weft.core.ids import Epoch, HostId, RunUid
 from weft.core.unfold import ViewEvent, unfold
-from weft.ports.store import Append, Mail, NewRun, Outcome, Release, RunRow, Sent
+from weft.ports.new_run import NewRun
+from weft.ports.store import Append, Mail, Outcome, Release, RunRow, Sent
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.host import Host
 from weft.runtime.programs import new_machine

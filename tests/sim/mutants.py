@@ -255,9 +255,9 @@ def a_second_success_is_accepted() -> Iterator[None]:
 def an_answer_is_not_found_by_its_request() -> Iterator[None]:
     index = actor.index_event
 
-    def forgetful(machine: Any, draft: Any, event: Any) -> None:
+    def forgetful(run: Any, draft: Any, event: Any) -> None:
         if not isinstance(event, e.MessageAnswered):
-            index(machine, draft, event)
+            index(run, draft, event)
 
     with swap(actor, "index_event", forgetful):
         yield

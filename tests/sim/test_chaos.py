@@ -15,6 +15,7 @@ from tests.sim.code_patches import CODE_PATCHES
 from tests.sim.goals import GOALS, PATCHED_GOALS
 from tests.sim.graph_patches import PATCHED_GRAPHS
 from tests.sim.graphs import GRAPHS
+from tests.sim.hooks import HOOKS
 from tests.sim.judge import CASTS, digest, failures, judge, regressions
 from tests.sim.requests import REQUESTS
 from tests.sim.workflows import CODE, Cast
@@ -67,7 +68,7 @@ def shown(found: list[object]) -> str:
 
 @pytest.mark.parametrize("chunk", first(1, range(SEEDS // PER_CHUNK)))
 @pytest.mark.parametrize(
-    "cast", first(4, [CODE, GRAPHS, GOALS, REQUESTS, PATCHED_GOALS, CODE_PATCHES]), ids=lambda cast: cast.name
+    "cast", first(5, [CODE, GRAPHS, GOALS, REQUESTS, HOOKS, PATCHED_GOALS, CODE_PATCHES]), ids=lambda cast: cast.name
 )
 def test_no_world_breaks_a_promise(cast: Cast, chunk: int) -> None:
     found = failures(range(chunk * PER_CHUNK, (chunk + 1) * PER_CHUNK), cast)
@@ -109,6 +110,12 @@ REACHED_BY_REQUESTS = (
     "messages_taken", "message_answered", "wait_timed_out", "run_completed", "run_failed", "run_cancelled",
     "boundary blob.put", "boundary recovery.loaded", "boundary release.before",
 )  # fmt: skip
+REACHED_BY_HOOKS = (
+    "acked start", "acked cancel", "acked requeue", "fault kill", "fault freeze", "fault after", "fault late",
+    "fault boundary", "mood throw_after", "mood die_before", "mood die_after", "body of another host's run",
+    "commit stale_epoch", "release accepted", "run_completed", "run_failed", "run_cancelled", "task_failed",
+    "failure_raised", "ask_opened", "ask_reminded", "child_started", "boundary recovery.claimed",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -117,6 +124,7 @@ REACHED_BY_REQUESTS = (
         1,
         [
             (REQUESTS, REACHED_BY_REQUESTS),
+            (HOOKS, REACHED_BY_HOOKS),
             (CODE, REACHED),
             (GRAPHS, REACHED_BY_GRAPHS),
             (GOALS, REACHED_BY_GOALS),

@@ -175,8 +175,8 @@ class TakeoverWorld(SmallWorld):
 def a_second_reading_forgets_that_the_owner_died() -> Iterator[None]:
     restore = load.Loader._restore
 
-    def forgetful(self: Any, actor: Any, loaded: Any, *, died: bool) -> None:
-        restore(self, actor, loaded, died=died)
+    def forgetful(self: Any, actor: Any, loaded: Any, **options: Any) -> None:
+        restore(self, actor, loaded, **options)
         actor.owner_died = False
 
     with swap(load.Loader, "_restore", forgetful):

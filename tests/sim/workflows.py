@@ -315,6 +315,7 @@ class Cast:
         runs: tuple[int, int],
         cache_bytes: int = 0,
         fills_up: bool = False,
+        hot: bool = False,
         patches: Mapping[str, str] | None = None,
         versions: Sequence[str] = (),
         draw_patch: Callable[[Random, str, Sequence[str]], dict[str, Any]] | None = None,
@@ -337,6 +338,8 @@ class Cast:
         """In half of the worlds, how little of the blobs stays in memory."""
         self.fills_up = fills_up
         """In half of the worlds, the store has no room for a while."""
+        self.hot = hot
+        """Whether there is a Redis before the store."""
 
 
 ANY = object()

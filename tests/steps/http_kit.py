@@ -123,9 +123,13 @@ def get(url: str, **fields: Any) -> HttpRequest:
     return HttpRequest(**{"method": "GET", "timeout_ms": 5_000, **fields, "url": url})
 
 
+def _spend(*_: object) -> None:
+    """Count nothing."""
+
+
 @contextlib.contextmanager
 def task(key: str = "u1/price", attempt: int = 2) -> Any:
-    token = CURRENT_TASK.set(partial(Task, key=key, attempt=attempt, run_id="order-1", step="price"))
+    token = CURRENT_TASK.set(partial(Task, key=key, attempt=attempt, run_id="order-1", step="price", spend=_spend))
     try:
         yield
     finally:

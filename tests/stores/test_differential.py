@@ -19,19 +19,10 @@ from tests.contract.kit import HERE, THERE, event, go
 from tests.scale import MARKS, scaled
 from weft.core.ids import Epoch, HostId, Millis, RunUid, Seq
 from weft.errors import WeftError
-from weft.ports.store import (
-    NEVER,
-    Append,
-    KeyRow,
-    Mail,
-    NewRun,
-    QueueLimits,
-    Release,
-    RunQuery,
-    Snapshot,
-    Store,
-    TaskOffer,
-)
+from weft.ports.new_run import NewRun
+from weft.ports.run_query import RunQuery
+from weft.ports.store import NEVER, Append, KeyRow, Mail, Release, Snapshot, Store
+from weft.ports.tasks import QueueLimits, TaskOffer
 from weft.stores.memory import MemoryStore
 from weft.stores.postgres import PostgresStore
 from weft.stores.sqlite import SqliteStore

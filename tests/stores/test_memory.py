@@ -5,7 +5,7 @@ from typing import Any
 
 from tests.contract.kit import HERE, RUN, append, changed, go, mail, new, row, start
 from weft.core.ids import Millis
-from weft.ports.store import RunQuery
+from weft.ports.run_query import RunQuery
 from weft.stores.memory import MemoryStore
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests import servers
 from tests.contract.kit import HERE, RUN, append, changed, mail, new
 from weft.core.ids import Epoch, RunUid
-from weft.ports.store import TaskOffer
+from weft.ports.tasks import TaskOffer
 from weft.stores.postgres import PostgresStore, hints
 
 Write = Callable[[PostgresStore], Awaitable[Any]]

@@ -10,14 +10,18 @@ from typing import Any
 
 import asyncpg  # type: ignore[import-untyped]
 
-from tests import servers
+from tests import scale, servers
 from tests.contract.kit import HERE, THERE, append, mail, new, release
 from weft.core.ids import Epoch, HostId, Millis, RunUid
 from weft.errors import StoreError
-from weft.ports.store import OVER_STATUSES, QueueLimits, RunRow, TaskOffer
+from weft.ports.store import OVER_STATUSES, RunRow
+from weft.ports.tasks import QueueLimits, TaskOffer
 from weft.stores.postgres import PostgresStore
 
+pytestmark = scale.MARKS
+
 RUNS = [f"run {number}" for number in range(6)]
+HELD = RUNS[::2]
 
 Operation = Callable[["Side"], Awaitable[Any]]
 
@@ -132,9 +136,9 @@ def test_no_two_operations_wait_for_each_other_in_a_circle() -> None:
         await stores[0].log.create([new(uid, owner=None) for uid in RUNS])
         sides = [Side(stores[0], HERE, RUNS), Side(stores[1], THERE, RUNS[::-1])]
         holder = await asyncpg.connect(url, server_settings={"search_path": "weft"})
-        for one, other in itertools.combinations_with_replacement(OPERATIONS, 2):
+        for number, (one, other) in enumerate(itertools.combinations_with_replacement(OPERATIONS, 2)):
             await _reopen(sides[0])
-            for held in RUNS[::2]:
+            for held in scale.scaled([HELD[number % len(HELD)]], HELD):
                 try:
                     await _collide(holder, held, one(sides[0]), other(sides[1]))
                 except StoreError as error:

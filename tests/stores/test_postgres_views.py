@@ -10,9 +10,10 @@ import pytest
 import weft
 from tests import servers
 from tests.contract.kit import HERE, THERE, append, event, new
-from weft.core.ids import Millis
-from weft.ports.store import RunQuery, TaskOffer
-from weft.stores.postgres import PostgresStore, directory, hosts, inboxes
+from weft.core.ids import Millis, RunUid
+from weft.ports.run_query import RunQuery
+from weft.ports.tasks import TaskOffer
+from weft.stores.postgres import PostgresStore, directory, hosts, inboxes, run_search
 
 
 @pytest.fixture
@@ -208,6 +209,33 @@ def test_looking_for_work_uses_its_index(url: str, text: str, values: tuple[Any,
     plan = planned(url, text, *values)
 
     assert {name for name in indexes if name in plan} == indexes, plan
+    assert "Seq Scan on runs" not in plan
+
+
+def test_runs_with_a_priority_that_sleep_are_not_visited_to_find_those_that_are_due(url: str) -> None:
+    plan = planned(url, directory.CLAIMABLE, *FLOW, [], 0, 10)
+
+    condition = r"\(\(priority = k.rank\) AND \(wake_at <= "
+    assert re.search(rf"runs_due_ranked on runs .*\n\s+Index Cond: {condition}", plan), plan
+
+
+@pytest.mark.parametrize(
+    ("query", "index"),
+    [
+        (RunQuery(), "runs_newest"),
+        (RunQuery(status="failed"), "runs_status"),
+        (RunQuery(workflow="order", status="failed", version="1"), "runs_workflow"),
+        (RunQuery(parent=RunUid("p")), "runs_children"),
+        (RunQuery(faulty=True), "runs_fault"),
+    ],
+    ids=["newest", "status", "workflow", "children", "fault"],
+)
+def test_a_list_is_read_from_an_index_in_its_order(url: str, query: RunQuery, index: str) -> None:
+    text, values = run_search.page_text([query], (1, "u"), 10)
+
+    plan = planned(url, text, *values)
+
+    assert f"Index Scan Backward using {index} on runs" in plan, plan
     assert "Seq Scan on runs" not in plan
 
 

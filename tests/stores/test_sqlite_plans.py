@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from weft.ports.store import RunQuery
-from weft.stores.sqlite import SqliteStore, directory, hosts, inboxes, tasks
+from weft.ports.run_query import RunQuery
+from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES
+from weft.stores.sqlite import SqliteStore, directory, hosts, inboxes, run_search, tasks
 
 WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
 
@@ -16,8 +17,8 @@ WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
         (directory._ORPHANED_IN_FLIGHT, WANTED, "runs_owned"),
         (directory._ORPHANED_DUE, WANTED, "runs_owned"),
         (directory._ORPHANED_WITH_MAIL, WANTED, "runs_mail"),
-        (directory._DUE, WANTED, "runs_due"),
-        (directory._WITH_MAIL, WANTED, "runs_mail"),
+        (directory._UNOWNED[0], WANTED, "runs_due"),
+        (directory._UNOWNED[1], WANTED, "runs_mail"),
         (directory._NEXT_WAKE, WANTED, "runs_due"),
         (inboxes._WAITING, ("h", 1), "runs_mail"),
         (hosts._BUSY, (), "runs_owned"),
@@ -33,6 +34,30 @@ def test_looking_for_work_uses_its_index(store: SqliteStore, statement: str, val
     assert not [step for step in plan if step.startswith(("SCAN runs", "SCAN tasks"))]
 
 
+@pytest.mark.parametrize(
+    ("statement", "values", "step"),
+    [
+        (
+            directory._DUE_WITH_PRIORITY,
+            {**WANTED, "priority": 1},
+            "SEARCH runs USING INDEX runs_due_ranked (priority=? AND wake_at<?)",
+        ),
+        (directory._NEXT_PRIORITY, (1,), "SEARCH runs USING COVERING INDEX runs_due_ranked (priority<?)"),
+        (directory._UNOWNED[2], WANTED, "SCAN runs USING INDEX runs_mail_ranked"),
+    ],
+    ids=["due", "the next priority", "mail"],
+)
+def test_looking_for_work_with_a_priority_reads_only_runs_that_have_one(
+    store: SqliteStore, statement: str, values: Any, step: str
+) -> None:
+    connection = store.log._reader._short
+
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+    assert step in plan
+    assert not any("TEMP B-TREE" in step for step in plan)
+
+
 def test_a_plain_append_changes_no_index_of_runs(store: SqliteStore) -> None:
     """Its columns are in none of them, so a plain append writes the row and its events only."""
     connection = store.log._reader._short
@@ -46,11 +71,75 @@ def test_a_plain_append_changes_no_index_of_runs(store: SqliteStore) -> None:
     assert not indexed & {"seq", "updated_at"}
 
 
-def test_runs_of_a_workflow_are_listed_from_its_index(store: SqliteStore) -> None:
+AGE = "(created_at,uid)<(?,?)"
+LISTS = [
+    ({}, [f"SEARCH runs USING INDEX runs_newest ({AGE})"]),
+    ({"since": 5, "until": 9}, ["SEARCH runs USING INDEX runs_newest (created_at>? AND created_at<?)"]),
+    ({"style": "graph"}, [f"SEARCH runs USING INDEX runs_newest ({AGE})"]),
+    ({"status": "failed"}, [f"SEARCH runs USING INDEX runs_status (status=? AND {AGE})"]),
+    ({"statuses": ["failed", "held"]}, [f"SEARCH runs USING INDEX runs_status (status=? AND {AGE})"] * 2),
+    (
+        {"workflow": "w", "status": "failed", "version": "1"},
+        [f"SEARCH runs USING INDEX runs_workflow (workflow=? AND status=? AND {AGE})"],
+    ),
+    ({"parent": "p", "statuses": ["failed"]}, [f"SEARCH runs USING INDEX runs_children (parent=? AND {AGE})"]),
+    ({"faulty": True}, [f"SEARCH runs USING INDEX runs_fault ({AGE})"]),
+    ({"status": "running", "changed_before": 7}, ["SEARCH runs USING INDEX runs_status (status=? AND created_at<?)"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "expected"), LISTS, ids=lambda one: str(one)[:60])
+def test_a_list_is_read_from_an_index_in_its_order(
+    store: SqliteStore, fields: dict[str, Any], expected: list[str]
+) -> None:
+    """No sort and no scan: a page costs what it shows, and what it examines at most."""
     connection = store.log._reader._short
-    conditions, values = directory._conditions(RunQuery(workflow="w", after="1.u"))
-    text = f"SELECT * FROM runs WHERE {' AND '.join(conditions)} ORDER BY created_at DESC, uid DESC LIMIT 9"
+    after = None if {"until", "changed_before"} & fields.keys() else "1.u"
+    statements, _ = run_search._plan(connection, RunQuery(**fields, after=after, scan=100))
 
-    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", values)]
+    plans = [
+        [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {text}", (*each.values, 9))]
+        for each in statements
+        for text in (each.rows_text(), each.last_text())
+    ]
 
-    assert plan == ["SEARCH runs USING INDEX runs_workflow (workflow=? AND (created_at,uid)<(?,?))"]
+    assert plans == [[step] for step in expected for _ in range(2)]
+
+
+def test_a_workflow_is_listed_from_an_index_per_status(store: SqliteStore) -> None:
+    statements, _ = run_search._plan(store.log._reader._short, RunQuery(workflow="w"))
+
+    assert {each.source for each in statements} == {"runs INDEXED BY runs_workflow"}
+    assert [each.values[1] for each in statements] == [s for s in (*OPEN_STATUSES, *OVER_STATUSES) if s != IMPORTED]
+
+
+@pytest.mark.parametrize(
+    ("fields", "few"),
+    [({"where": {"customer": 1}}, "found USING PRIMARY KEY"), ({"id_prefix": "o-"}, "INDEX sqlite_autoindex_runs_2")],
+    ids=["attribute", "prefix"],
+)
+def test_runs_that_share_something_rare_are_collected_and_others_visited_by_age(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any], few: str
+) -> None:
+    connection = store.log._reader._short
+
+    def planned() -> str:
+        ((statement,), _) = run_search._plan(connection, RunQuery(**fields))
+        text = f"EXPLAIN QUERY PLAN {statement.rows_text()}"
+        return "\n".join(row[3] for row in connection.execute(text, (*statement.values, 9)))
+
+    assert few in planned()
+    monkeypatch.setattr(run_search, "FEW", -1)
+    assert "runs USING INDEX runs_newest" in planned()
+    assert "TEMP B-TREE" not in planned()
+
+
+def test_names_of_workflows_are_read_without_visiting_their_runs(store: SqliteStore) -> None:
+    connection = store.log._reader._short
+
+    text = f"EXPLAIN QUERY PLAN {directory._WORKFLOWS}"
+    plan = [row[3] for row in connection.execute(text, ("", "z", 9))]
+
+    assert [step for step in plan if "runs" in step] == [
+        "SEARCH runs USING COVERING INDEX runs_workflow (workflow>?)"
+    ] * 2

@@ -27,7 +27,8 @@ from tests.contract.kit import (
     start,
 )
 from weft.errors import Corrupt, Full, StoreError, Unavailable
-from weft.ports.store import Outcome, RunQuery
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Outcome
 from weft.stores.sqlite import SqliteStore, connection
 from weft.stores.sqlite.checkpoint import PAGES, PAGES_MAX, Checkpointer
 from weft.stores.sqlite.writer import Writer

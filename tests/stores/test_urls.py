@@ -64,11 +64,12 @@ def test_without_its_library_postgres_says_what_to_install() -> None:
 
 
 @pytest.mark.parametrize("url", ["redis://localhost", "rediss://x"])
-def test_databases_that_are_not_there_yet_are_named_plainly(url: str) -> None:
-    with pytest.raises(UsageError, match="yet") as caught:
+def test_a_redis_server_is_no_store_and_stands_beside_one(url: str) -> None:
+    with pytest.raises(UsageError, match="keeps no runs") as caught:
         open_store(url)
 
     assert "sqlite:///" in caught.value.hint
+    assert "redis=" in caught.value.hint
 
 
 @pytest.mark.parametrize("url", ["", "weft.db", "mysql://x", "sqlite", "://x", "http://example.org"])

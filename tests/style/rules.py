@@ -66,7 +66,10 @@ def _parameter_count(node: Function) -> int:
     return len(positional) + len(node.args.kwonlyargs)
 
 
-GIVEN_NAMES = {"call_exception_handler", "set_exception_handler", "get_exception_handler", "add_signal_handler"}
+GIVEN_NAMES = {
+    *("call_exception_handler", "set_exception_handler", "get_exception_handler", "add_signal_handler"),
+    "handle_async_request",
+}
 """What asyncio calls the parts of a loop is not ours to choose."""
 
 

@@ -1,7 +1,7 @@
 """What the checkers must infer: every call keeps the types of the function behind it. Checked, never run."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, assert_type
@@ -58,6 +58,24 @@ async def order(ctx: weft.Context, order_id: str, cents: int = 100) -> str:
     return order_id
 
 
+@app.on("run_failed", "dead_letter", workflow=order, where="attributes.region == 'eu'")
+async def notify(event: weft.HookEvent) -> int:
+    assert_type(event.error, weft.Failure | None)
+    assert_type(event.question, weft.HookQuestion | None)
+    assert_type(event.summary, str)
+    return event.number
+
+
+@group.on("run_completed", name="ends", tenant="acme")
+@app.step(retries=9)
+def note(event: weft.HookEvent) -> None: ...
+
+
+async def call_hooks(event: weft.HookEvent) -> None:
+    assert_type(await notify(event), int)
+    assert_type(await note(event), None)
+
+
 @app.workflow(name="plain", version="2", timeout="1d")
 async def plain(order_id: str) -> Receipt:
     return Receipt(order_id, 1)
@@ -105,6 +123,69 @@ async def outside() -> None:
         await handle.cancel("no longer wanted")
     async with weft.Client("sqlite:///weft.db") as client:
         assert_type(await client.start("order", {"order_id": "o-1"}, id="x"), weft.Handle[Any])
+
+
+class Pool:
+    async def fetch(self) -> list[str]:
+        return []
+
+
+@app.resource
+async def database() -> AsyncIterator[Pool]:
+    yield Pool()
+
+
+@group.resource(name="replica")
+async def second(database: Pool) -> AsyncIterator[Pool]:
+    yield database
+
+
+@app.step
+async def customers(country: str, *, pool: Pool = weft.injected) -> list[str]:
+    assert_type(pool, Pool)
+    return await pool.fetch()
+
+
+@app.step(retries=1)
+def counted(country: str, replica: Pool = weft.injected) -> int:
+    return len(country)
+
+
+def with_resources() -> None:
+    assert_type(database, weft.Resource[Pool])
+    assert_type(second, weft.Resource[Pool])
+    assert_type(database.name, str)
+    assert_type((customers("DE"), counted("DE")), tuple[weft.Call[list[str]], weft.Call[int]])
+
+
+def blocking() -> None:
+    handle = app.sync.start(plain("o-1"), id="p", existing="refuse", attributes={"city": "Kiel"}, delay="1h")
+    assert_type(handle, weft.BlockingHandle[Receipt])
+    assert_type(handle.id, str)
+    assert_type(handle.result(timeout="5s"), Receipt)
+    assert_type(handle.fork(at=3), weft.BlockingHandle[Receipt])
+    assert_type(handle.status(), str)
+    assert_type(handle.explain(), weft.Explanation)
+    assert_type(handle.events(after=1, follow=True), Iterator[weft.Event])
+    handle.send("quote", {"cents": 1}, key="k-1")
+    handle.decide("ship", approved=True, by="ann")
+    handle.cancel("no longer wanted", force=True)
+    assert_type(app.sync.start(order, {"order_id": "o-1"}), weft.BlockingHandle[str])
+    assert_type(app.sync.start("order", {"order_id": "o-1"}), weft.BlockingHandle[Any])
+    assert_type(app.sync.get("p", plain), weft.BlockingHandle[Receipt])
+    assert_type(app.sync.get("p"), weft.BlockingHandle[Any])
+    for found in app.sync.list(workflow=order, status="running", since=timedelta(days=1)):
+        assert_type(found, weft.BlockingHandle[Any])
+    assert_type(app.sync.bulk("cancel", "a", "b").apply().result(), weft.BulkResult)
+    assert_type(app.sync.schedules.add("nightly", order, cron="0 3 * * *"), weft.AddedSchedule)
+    assert_type(app.sync.schedules.trigger("nightly"), weft.BlockingHandle[Any])
+    with app.sync as opened:
+        assert_type(opened, weft.BlockingApp)
+    with weft.Client("sqlite:///weft.db").sync as client:
+        assert_type(client, weft.BlockingClient)
+        assert_type(client.start("order", {"order_id": "o-1"}, id="x"), weft.BlockingHandle[Any])
+        assert_type(client.plan("total", given={"a": 1}), weft.Plan)
+        client.export("x", "x.weft", tree=True)
 
 
 @app.workflow

@@ -60,3 +60,15 @@ weft.Retry(attempts="5")  # wrong: attempts are a number
 app.include(app.step)  # wrong: a group is wanted
 app.include(nine)  # wrong: a group is wanted
 weft.Group(1)  # wrong: the prefix is a string
+
+
+@app.on("run_fails")  # wrong: no such kind of event
+async def told(event: weft.HookEvent) -> None: ...
+
+
+@app.on("run_failed")  # wrong: it takes an event
+async def deaf(run_id: str) -> None: ...
+
+
+@app.on("run_failed", where=3)  # wrong: a filter is a text
+async def filtered(event: weft.HookEvent) -> None: ...

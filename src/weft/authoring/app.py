@@ -5,56 +5,53 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import os
-import signal
 import sys
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, overload
 
-import msgspec
-
+from weft.agents.budget import Budget, limits_of
 from weft.authoring.app_catalogue import AppCatalogue
+from weft.authoring.app_host import AppHost
+from weft.authoring.blocking.app import BlockingApp
+from weft.authoring.blocking.calls import LoopCalls, is_loop_running
 from weft.authoring.bulk import Bulk, bulk_order
 from weft.authoring.goals import Goal
 from weft.authoring.group import Registrar
 from weft.authoring.handles import Handle
+from weft.authoring.import_time import refuse_import_time
 from weft.authoring.live_runs import change_to_try, check_runs, service_of
 from weft.authoring.named_versions import NamedVersion
+from weft.authoring.not_running import not_running
+from weft.authoring.notebooks import NotebookHost, in_notebook
 from weft.authoring.notices import Notices
+from weft.authoring.open_resources import OpenResources
 from weft.authoring.policies import Duration, since_to_ms
-from weft.authoring.registrations import Registrations, not_running
+from weft.authoring.registrations import Registrations
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.schedules import Schedules
-from weft.authoring.signals import TERMINATED, HostSignals
+from weft.authoring.webhooks import DeclaredWebhooks
 from weft.authoring.workflow_versions import Workflows
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
-from weft.errors import Corrupt, LoopRunning, NotFound, RunAtImport, UsageError, WeftError
+from weft.errors import Corrupt, LoopRunning, NotFound, UsageError, WeftError
 from weft.extras import require
 from weft.observe.diff import Diff, DiffService
 from weft.observe.live_check import LiveReport, OpenRuns
-from weft.ports.store import RunQuery, Store
+from weft.ports.run_query import RunQuery
 from weft.runtime.bulk import BulkService
-from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.gc_thresholds import raise_gc_thresholds
-from weft.runtime.host import Host, Surroundings
-from weft.runtime.host_description import describe_process
-from weft.runtime.host_steps import steps_version
 from weft.runtime.orders import StartOrder
-from weft.runtime.patch_limits import project_limits
-from weft.runtime.retention_policy import RETENTION_SECONDS, project_policy
+from weft.runtime.project_settings import project_settings
 from weft.runtime.schedules import ScheduleService
-from weft.runtime.service import RunService, StartResult
-from weft.runtime.settings import Settings
+from weft.runtime.service import RunService
+from weft.runtime.start_support import StartResult
 from weft.runtime.version_refs import is_version_ref
 from weft.runtime.versions import VersionService
-from weft.runtime.worker.executor import PoolExecutor
+from weft.settings import DEFAULT_URL, store_url
 from weft.steps.codec import Codec
-from weft.stores import blobs_url, open_store
+from weft.stores import RedisUse, blobs_url, named_redis, open_store, redis_use
 
 if TYPE_CHECKING:
     from weft.runtime.bundles.importer import Imported
@@ -63,12 +60,11 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 Call = Coroutine[Any, Any, R]
-DEFAULT_URL = "sqlite:///weft.db"
 
 DOCUMENTED = frozenset(
     (  # noqa: SIM905
-        "bulk check_live diff export get goal graph import_ include lifespan list move plan router run schedule "
-        "schedules start step steps url workflow workflows"
+        "agent bulk check_live diff export get goal graph import_ include lifespan list model move on pipeline plan "
+        "resource router run schedule schedules start step steps sync url workflow workflows"
     ).split()
 )
 
@@ -84,8 +80,12 @@ class App(Registrar):
         replay: Literal["checked", "tolerant"] = "checked",
         tree_depth: int = 32,
         tree_runs: int = 20_000,
+        policy: str | Path | Mapping[str, Any] | None = None,
+        redis: str | None = None,
+        hot: str | None = None,
     ) -> None:
         super().__init__(Registrations(app=self))
+        self.registered.policy.declare(policy)
         if durability not in ("full", "fast"):
             raise UsageError(f"durability={durability!r} is not one of full, fast.")
         if replay not in ("checked", "tolerant"):
@@ -94,19 +94,20 @@ class App(Registrar):
         if min(self._limits) < 1:
             raise UsageError("tree_depth and tree_runs must be at least 1.")
         self._url = url
+        self.redis_names = named_redis(redis, hot)
+        """The Redis server and the policy of the hot path that the code names."""
         self._durability = durability
         self.is_tolerant = replay == "tolerant"
         """Whether other arguments than those in the log are only reported on replay."""
         self._hosted = 0
         self._steps_held = False
         self._service: RunService | None = None
-        self._host = contextlib.AsyncExitStack()
-        """Stops the host, if there is one."""
-        self._executor: PoolExecutor | None = None
-        self._restore_gc: Callable[[], None] = lambda: None
+        self._host: AppHost | None = None
+        self._webhooks = DeclaredWebhooks(self.registered)
         self._catalogue: Callable[[Registrations], AppCatalogue] = AppCatalogue
         self._router: Api | None = None
-        self._signals = HostSignals()
+        self._sync = BlockingApp(self)
+        self._notebook = NotebookHost(self)
         self.notices: type[Notices] = Notices
         """The messages of ``run``; the command line prints more of them."""
 
@@ -117,12 +118,17 @@ class App(Registrar):
     @property
     def url(self) -> str:
         """The URL of the store: as given, else WEFT_URL, else [tool.weft] url in pyproject.toml, else sqlite:///weft.db."""
-        return self._url or os.environ.get("WEFT_URL") or _configured_url() or DEFAULT_URL
+        return self._url or store_url() or DEFAULT_URL
 
     @url.setter
     def url(self, url: str) -> None:
         """Use another store than the one in the code, as the option ``--url`` of the command line does."""
         self._url = url
+
+    @property
+    def redis(self) -> RedisUse | None:
+        """The Redis server that stands beside the store, and what it is for. Raises UsageError."""
+        return redis_use(*self.redis_names, store=self.url)
 
     def blobs(self) -> Callable[[str], bytes | None] | None:
         """Return a function that reads blobs from the store; None for a store in memory, which has none yet."""
@@ -161,78 +167,42 @@ class App(Registrar):
 
     async def __aenter__(self) -> Self:
         """Host the engine in this process. It recovers runs, works on them, and is drained at the end."""
+        if self._host is not None:
+            self._host.calls.refuse_elsewhere()
         self._hosted += 1
         if self._hosted > 1:
             return self
-        self._signals.listen()
         try:
-            await self._open(open_store(self.url, durability=self._durability, blobs=blobs_url()))
+            await self._open()
         except BaseException:
             self._hosted = 0
-            self._signals.close()
+            self._host = self._service = None
             raise
         finally:
             self._steps_held = False
         return self
 
-    async def _open(self, store: Store) -> None:
-        await store.open()
-        self._restore_gc = raise_gc_thresholds()
-        self._executor = PoolExecutor()
-        settings = Settings(
+    async def _open(self) -> None:
+        self._webhooks.declare()
+        settings = project_settings(
             tolerant=self.is_tolerant,
             heartbeat_thread=True,
             steps_held=self._steps_held,
             tree_depth_max=self._limits[0],
             tree_runs_max=self._limits[1],
-            retention=project_policy(),
-            patch_limits=project_limits(),
-            retention_seconds=RETENTION_SECONDS,
         )
         catalogue = self.catalogue()
-        queues = catalogue.queues() or self.registered.queue_names()
-        described = describe_process(catalogue.programs(), queues, catalogue.style_of, catalogue.steps())
-        given = Surroundings(
-            store=store,
-            clock=SystemClock(),
-            ids=TimeIds(),
-            executor=self._executor,
-            settings=settings,
-            about=described | {"steps": steps_version(catalogue.own_steps()), "inputs": catalogue.input_names()},
-            # SIGTERM ends the process cleanly, in a server as well as in a script.
-            on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),
-        )
-        self._service = RunService(store, given.clock, given.ids, limits=settings.patch_limits)
-        try:
-            await self._host.enter_async_context(Host(given, catalogue, self._service))
-        except BaseException:
-            self._restore_gc()
-            await store.close()
-            self._service = None
-            raise
+        self._host = host = AppHost(self.url, self._durability, settings, self.redis)
+        await host.open()
+        self._service = host.service  # steps of recovered runs may start runs before all of them are recovered
+        await host.start(catalogue, catalogue.queues() or self.registered.queue_names(), self._webhooks)
 
     async def __aexit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._hosted -= 1
-        if self._hosted or self._service is None:
+        if self._hosted or self._host is None:
             return
-        service, self._service = self._service, None
-        self._signals.drain()
-        try:
-            await self._host.aclose()
-        finally:
-            self._restore_gc()
-            await service.store.close()
-            if self._executor is not None:
-                self._executor.close()
-            self._signals.close()
-        failure = service.status.failure
-        if failure is not None:
-            raise WeftError(
-                f"The engine stopped: {type(failure).__name__}: {failure}.",
-                hint="Start the program again; its runs continue. Please report the error that was logged.",
-            ) from failure
-        if self._signals.has_ended(error):
-            raise SystemExit(TERMINATED)
+        host, self._host, self._service = self._host, None, None
+        await host.close(error)
 
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Any = None) -> AsyncGenerator[None]:
@@ -262,6 +232,20 @@ class App(Registrar):
         if self._service is None:
             not_running()
         return self._service
+
+    @property
+    def sync(self) -> BlockingApp:
+        """The app for programs without an event loop: ``app.sync.start(order("o-1")).result()``, in any thread."""
+        return self._sync
+
+    @property
+    def calls(self) -> LoopCalls | None:
+        """The blocking calls on the event loop that hosts the app; None if it is not hosted in this process."""
+        return self._host.calls if self._service is not None and self._host is not None else None
+
+    def open_resources(self) -> OpenResources | None:
+        """Return the resources that are open; None if this process does not host the app."""
+        return self._host.resources if self._host is not None else None
 
     @property
     def schedules(self) -> Schedules:
@@ -316,18 +300,18 @@ class App(Registrar):
     def run(self, workflow: str, input: Mapping[str, Any] = ..., /, *, id: str | None = None) -> Any: ...
     def run(self, call: Any, input: Mapping[str, Any] | None = None, /, *, id: str | None = None) -> Any:
         """Start or continue a run, wait for it, and return its result. This blocks and hosts the engine meanwhile."""
-        _refuse_import_time(call)
         try:
-            asyncio.get_running_loop()
-        except RuntimeError:
-            invocation = self._invocation(call, input)
-        else:
+            refuse_import_time("app.run()")
+            if is_loop_running():
+                raise LoopRunning(  # noqa: TRY301 - the call is closed below
+                    "app.run() starts its own event loop and one is already running (Jupyter, FastAPI?).",
+                    hint="Write: handle = await app.start(order(...)); await handle.result()",
+                )
+        except BaseException:
             if inspect.iscoroutine(call):
                 call.close()
-            raise LoopRunning(
-                "app.run() starts its own event loop and one is already running (Jupyter, FastAPI?).",
-                hint="Write: handle = await app.start(order(...)); await handle.result()",
-            )
+            raise
+        invocation = self._invocation(call, input)
         notices = self.notices(self.url, named=id is not None)
         try:
             return asyncio.run(self._run(invocation, id, notices))
@@ -352,7 +336,8 @@ class App(Registrar):
                 await notices.until_over(service, started.uid)
                 return await self._run_of(started, invocation).result()
             except asyncio.CancelledError:
-                await notices.stop(service, started.id, self._host.aclose)
+                assert self._host is not None, "the app is hosted here"
+                await notices.stop(service, started.id, self._host.stop)
                 raise
 
     @overload
@@ -366,6 +351,8 @@ class App(Registrar):
         queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
+        priority: int = 0,
+        budget: Budget | None = None,
     ) -> Handle[R]: ...
     @overload
     async def start(
@@ -379,6 +366,8 @@ class App(Registrar):
         queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
+        priority: int = 0,
+        budget: Budget | None = None,
     ) -> Handle[R]: ...
     @overload
     async def start(
@@ -392,6 +381,8 @@ class App(Registrar):
         queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
+        priority: int = 0,
+        budget: Budget | None = None,
     ) -> Handle[Any]: ...
     async def start(
         self,
@@ -404,21 +395,38 @@ class App(Registrar):
         queue: str | None = None,
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
+        priority: int = 0,
+        budget: Budget | None = None,
     ) -> Any:
         """Start a run, or find the one with this id and input, and return its handle. The run is durable by then.
 
         A name may say which version is meant: ``"order:live"``, ``"order:live~1"`` (one move back), ``"order@3f2a91"``.
+        ``budget`` is what the run, with everything below it, may spend, instead of what its workflow declares.
         """
-        if self._service is None:
-            if inspect.iscoroutine(call):
-                call.close()
-            not_running()
+        if self._host is None or not self._host.calls.is_here():
+            await self._host_in_notebook(call)
         wait = duration_ms(delay) if delay is not None else 0
         invocation = self._invocation(call, input)
-        started = await self.launch(
-            invocation, id, existing=existing, queue=queue, attributes=attributes, delay_ms=wait
-        )
+        options = {"existing": existing, "queue": queue, "attributes": attributes or {}, "priority": priority}
+        started = await self.launch(invocation, id, delay_ms=wait, budget=limits_of(budget), **options)
         return self._run_of(started, invocation)
+
+    async def _host_in_notebook(self, call: object = None) -> None:
+        """Host the app if this is a notebook and nothing hosts it yet. Elsewhere, raise NotRunning then."""
+        try:
+            if self._host is not None:
+                if not (in_notebook() and self._host.calls.is_over()):
+                    self._host.calls.refuse_elsewhere()
+                    return
+                self._hosted, self._host, self._service = 0, None, None  # its loop was closed, and all with it
+            if self._service is None:
+                if not in_notebook():
+                    not_running()
+                await self._notebook.open()
+        except BaseException:
+            if inspect.iscoroutine(call):
+                call.close()
+            raise
 
     def _invocation(self, call: Any, input: Mapping[str, Any] | None) -> Invocation:
         if isinstance(call, str) and is_version_ref(call):
@@ -429,43 +437,34 @@ class App(Registrar):
     def _run_of(self, started: StartResult, invocation: Invocation) -> Handle[Any]:
         return Handle(self.service, started.id, invocation.workflow.result)
 
-    def launch(
-        self,
-        invocation: Invocation,
-        run_id: str | None,
-        *,
-        existing: str = "attach",
-        queue: str | None = None,
-        attributes: Mapping[str, Any] | None = None,
-        delay_ms: int = 0,
-    ) -> Coroutine[Any, Any, StartResult]:
-        """Start the run of a call, or find the one with this id. Not a coroutine itself: every start passes here."""
+    def launch(self, invocation: Invocation, run_id: str | None, **options: Any) -> Coroutine[Any, Any, StartResult]:
+        """Start the run of a call, or find the one with this id. Not a coroutine itself: every start passes here.
+
+        ``options`` are fields of ``StartOrder``.
+        """
         workflow, service = invocation.workflow, self.service
-        attributes = attributes or {}
         if isinstance(workflow, NamedVersion):
-            order = workflow.order(invocation, id=run_id, existing=existing, attributes=attributes)
-            order = msgspec.structs.replace(order, queue=queue, delay_ms=delay_ms)
-            return service.start(order)
+            return service.start(workflow.order(invocation, id=run_id, **options))
         name, version = workflow.name, workflow.version
         known = self.registered.known(name, version)
         own = known is None and isinstance(workflow, Goal) and workflow.group is self.registered
         if known is None and not own:
             raise UsageError(f"The workflow {name} belongs to another app.", hint="app.include(group)")
+        if options.get("budget") is None:
+            options["budget"] = workflow.budget
         order = StartOrder(
             workflow=name,
             version=version,
             goals=workflow.goals if known is None and isinstance(workflow, Goal) else (),
             input=invocation.given,
             id=run_id,
-            existing=existing,
-            attributes=attributes,
-            queue=queue,
-            delay_ms=delay_ms,
+            **options,
         )
         return service.start(order, self.catalogue() if service.local is None else None)
 
     async def run_and_wait(self, invocation: Invocation) -> Any:
         """Start a run and return its result."""
+        await self._host_in_notebook()
         return await self._run_of(await self.launch(invocation, None), invocation).result()
 
     # --- finding --------------------------------------------------------------------------------------------------
@@ -520,7 +519,7 @@ class App(Registrar):
         filters = {"workflow": name, "status": status, "parent": parent, "where": where}
         order = bulk_order(verb, ids, since=since, options=options, **filters)
         plan = await BulkService(self.service).plan(order)
-        return Bulk(lambda: BulkService(self.service), plan, lambda run, of: Handle(self.service, RunId(run), of))
+        return Bulk(lambda: BulkService(self.service), plan, self.run_handle)
 
     async def diff(self, a: str, b: str, *, at_a: int | None = None, at_b: int | None = None) -> Diff:
         """Compare two runs, each up to an event, or two versions (``order@3f2a``, ``order:live``) or files.
@@ -562,33 +561,13 @@ class App(Registrar):
 
             return await save_groups(service, report, Path(save))
 
+    def run_handle(self, id: str, result: Codec[R]) -> Handle[R]:
+        """Return the handle of a run whose result has this type."""
+        return Handle(self.service, RunId(id), result)
+
     def _result_of(self, workflow: str, version: str) -> Codec[Any]:
         found = self.registered.known(workflow, version)
         return found.result if found is not None else Codec.of(Any)
-
-
-def _configured_url() -> str | None:
-    path = Path("pyproject.toml")
-    if not path.is_file():
-        return None
-    import tomllib  # noqa: PLC0415 - not needed without a pyproject.toml
-
-    try:
-        section = tomllib.loads(path.read_text()).get("tool", {}).get("weft", {})
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return None
-    url = section.get("url")
-    return url if isinstance(url, str) else None
-
-
-def _refuse_import_time(call: Any) -> None:
-    if os.environ.get("WEFT_IMPORTING"):
-        if inspect.iscoroutine(call):
-            call.close()
-        raise RunAtImport(
-            f"{os.environ['WEFT_IMPORTING']} calls app.run() while it is being imported.",
-            hint='Put it under: if __name__ == "__main__":',
-        )
 
 
 def hosting_cancelled() -> WeftError:

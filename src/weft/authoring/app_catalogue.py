@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from weft.authoring.bulk_workflow import bulk_program
+from weft.authoring.context import THE_CONTEXT
 from weft.authoring.goals import Goal
 from weft.authoring.graphs import Graph
+from weft.authoring.open_resources import OpenResources
 from weft.authoring.registrations import Registrations
+from weft.authoring.runnable import Runnable
 from weft.authoring.unknown_work import unknown_work
 from weft.authoring.workflows import Workflow
 from weft.core.events import Policy, ScheduleSpec, Style, UndoPlan
@@ -17,13 +20,18 @@ from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.types import Type
 from weft.core.graph.model import GraphModel
+from weft.core.graph.program import AgentCall, AgentOrder
 from weft.core.ids import GOAL, Millis
 from weft.core.schedule.calendar import STORED, WORKFLOW, declared_version
+from weft.core.start_rules import StartRule
 from weft.errors import BadValue, WeftError
 from weft.ports.definitions import Definition
 from weft.runtime import bulk
 from weft.runtime.catalogue import Callee
 from weft.runtime.catalogue_log import CATALOGUE
+from weft.runtime.hooks import WORKFLOW as HOOK
+from weft.runtime.hooks import HookTable
+from weft.runtime.key_limits import DeclaredLimit
 from weft.runtime.programs import (
     AnyProgram,
     GoalProgram,
@@ -33,12 +41,20 @@ from weft.runtime.programs import (
     graph_program,
     read_graph,
 )
+from weft.runtime.start_rules import DeclaredRule
+from weft.steps.signature import Injected
 from weft.steps.task import StepBody
 
 if TYPE_CHECKING:
+    from weft.agents.mcp.servers import McpServer
+    from weft.agents.models.aliases import ModelAliases
+    from weft.agents.policy.policy_rules import PolicyRules
+    from weft.authoring.agents.workflow import AgentGroup, AgentProgram
     from weft.graphs.load import DocumentContext
 
 BULK = (bulk.WORKFLOW, bulk.VERSION)
+AGENT = ("weft.agent", "1")
+"""The workflow of agents that documents describe."""
 
 
 class AppCatalogue:
@@ -47,7 +63,7 @@ class AppCatalogue:
     def __init__(self, registered: Registrations) -> None:
         self._registered = registered
         self._programs: dict[tuple[str, str], GraphProgram] = {}
-        self._goals: dict[str, GoalProgram] = {}
+        self._goals: dict[tuple[str, Sequence[str], Sequence[str]], GoalProgram] = {}
         self._definitions: dict[tuple[str, str], Definition] = {}
         self._bulk = bulk_program(registered)
 
@@ -57,42 +73,92 @@ class AppCatalogue:
     def queues(self) -> list[str] | None:
         return None
 
+    def open_resources(self) -> OpenResources:
+        """Return the resources of the app, all of them closed."""
+        return OpenResources(self._registered.resources)
+
+    def injected(self) -> Mapping[str, Sequence[Injected]]:
+        """Return which resources the steps take that this host performs. Raises BadResource."""
+        return self._registered.injected(self.queues())
+
+    def limits(self) -> Mapping[str, DeclaredLimit]:
+        if self.model_names():
+            self.models()  # those of models in pyproject.toml are read with them
+        return self._registered.limits
+
+    def models(self) -> ModelAliases:
+        return self._registered.models.aliases
+
+    def model_names(self) -> list[str]:
+        return self._registered.models.names()
+
+    def mcp_servers(self) -> Mapping[str, McpServer]:
+        return self._registered.models.servers.by_name
+
     def step(self, name: str) -> StepBody | None:
         return self._registered.find_body(name)
 
     def program(self, workflow: str, version: str) -> AnyProgram | None:
         key = (workflow, version)
         found: AnyProgram | None = self._registered.programs.get(key) or self._programs.get(key)
-        if found is None and version == "1":
-            found = self._goals.get(workflow)
         if found is None:
             known = self._registered.known(workflow, version)
             if isinstance(known, Graph):
                 found = self._programs[key] = self._graph_program(known.loaded.graph, version)
             elif isinstance(known, Goal) or key == (GOAL, "1"):
-                goals = known.goals if isinstance(known, Goal) else ()
-                found = self._goals[workflow] = GoalProgram(workflow, self, goals)
+                found = self._goal_program(workflow, known)
             elif key == BULK:
                 found = self._bulk
+            elif key == AGENT:
+                found = self._agents()
         return found
+
+    def _agents(self) -> AgentProgram:
+        from weft.authoring.agents.workflow import agent_program  # noqa: PLC0415 - only hosts with such runs need it
+
+        return agent_program(self._registered, THE_CONTEXT)
 
     def _graph_program(self, graph: GraphModel, version: str) -> GraphProgram:
         return GraphProgram(graph, version, self, lambda other: graph_program(self.program(graph.name, other)))
+
+    def _goal_program(self, name: str, goal: Runnable[Any] | None) -> GoalProgram:
+        goals, review = goal.declared if isinstance(goal, Goal) else ((), ())
+        found = self._goals.get((name, goals, review))  # in a notebook, a name can be declared again
+        if found is None:
+            found = self._goals[name, goals, review] = GoalProgram(name, self, goals, review=review)
+        return found
 
     def programs(self) -> list[tuple[str, str]]:
         graphs = [(graph.name, graph.version) for graph in self._registered.graphs()]
         goals = [(GOAL, "1"), *((goal.name, goal.version) for goal in self._registered.goals())]
         versions = dict.fromkeys([*self._registered.workflow_versions(), *graphs, *goals, *self._programs])
         schedules = [(WORKFLOW, STORED), *((WORKFLOW, declared_version(name)) for name in self.schedules())]
-        return list(dict.fromkeys([*versions, *((name, "") for name, _ in versions), *schedules, BULK]))
+        deliveries = [(HOOK, version) for version in self._registered.hooks.graphs]
+        names = ((name, "") for name, _ in versions if name != HOOK)
+        return list(dict.fromkeys([*versions, *names, *schedules, *deliveries, BULK, AGENT]))
+
+    def start_rule(self, workflow: str, version: str) -> DeclaredRule | None:
+        return self._registered.start_rules.get((workflow, version))
+
+    def start_rules(self) -> Mapping[str, StartRule]:
+        newest = ((name, self._registered.newest(name)) for name, _ in self._registered.start_rules)
+        found = {name: self.start_rule(name, known.version) for name, known in newest if known is not None}
+        return {name: declared.rule for name, declared in found.items() if declared is not None}
 
     def schedules(self) -> Mapping[str, ScheduleSpec]:
         return self._registered.schedules()
 
+    def hooks(self) -> HookTable:
+        return self._registered.hooks.table
+
+    def policy(self) -> PolicyRules | None:
+        return self._registered.policy.read()
+
     def resolve(self, workflow: str, version: str) -> Callee | None:
         known = self._registered.known(workflow, version) if version else self._registered.newest(workflow)
         if known is not None:
-            return Callee(known.version, known.style, known.timeout_ms)
+            rule = self._registered.start_rules.get((workflow, known.version))
+            return Callee(known.version, known.style, known.timeout_ms, rule)
         return Callee(version, "graph") if (workflow, version) in self._programs else None
 
     def style_of(self, workflow: str) -> str:
@@ -118,7 +184,7 @@ class AppCatalogue:
         return self._registered.runnable_names()
 
     def definitions(self, now: Millis) -> list[Definition]:
-        for graph in self._registered.graphs():
+        for graph in (*self._registered.graphs(), *self._registered.hooks.graphs.values()):
             if (graph.name, graph.version) not in self._definitions:
                 loaded = graph.loaded
                 definition = graph_definition(StoredGraph(loaded.source, loaded.graph, loaded.text), now=now)
@@ -131,8 +197,12 @@ class AppCatalogue:
     def learn(self, definition: Definition) -> None:
         key = (definition.name, definition.version)
         # A version is a hash of its content, so a graph that the app has registered need not be read.
-        if definition.name != CATALOGUE and key not in self._programs and self._registered.known(*key) is None:
-            self._programs[key] = self._graph_program(read_graph(definition).graph, definition.version)
+        if definition.name == CATALOGUE or key in self._programs or self._registered.known(*key) is not None:
+            return
+        graph = read_graph(definition).graph
+        if definition.name == HOOK and unknown_work(graph, self._registered):
+            return  # the hook is gone: its deliveries wait until a host has its step again
+        self._programs[key] = self._graph_program(graph, definition.version)
 
     def learn_other(self, definition: Definition) -> bool:
         if definition.name != CATALOGUE and not unknown_work(read_graph(definition).graph, self._registered):
@@ -187,6 +257,11 @@ class AppCatalogue:
 
     def fact_type(self, fact: str) -> Type:
         return self._registered.planner.fact_type(fact)
+
+    def agent_call(self, graph: GraphModel, order: AgentOrder) -> AgentCall:
+        from weft.authoring.agents.documents import agent_call  # noqa: PLC0415 - only graphs with agents need it
+
+        return agent_call(cast("AgentGroup", self._registered), graph, order)
 
     def refuse_unknown_work(self, workflow: str, version: str) -> None:
         known = self._registered.known(workflow, version)

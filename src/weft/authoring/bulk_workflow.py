@@ -6,6 +6,7 @@ that was interrupted is repeated; its commands have keys, so none of them has an
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,9 +34,14 @@ EXAMPLES = 20
 
 def bulk_program(group: RunnableGroup) -> WorkflowProgram:
     """Return the program of ``weft.bulk`` for a host of this group."""
-    signature = Signature.of(perform_bulk, context_type=Context)
-    workflow: Workflow[Any, Any] = Workflow(group, WORKFLOW, perform_bulk, signature, version=VERSION, timeout_ms=0)
+    workflow: Workflow[Any, Any] = Workflow(group, WORKFLOW, perform_bulk, _signature(), version=VERSION, timeout_ms=0)
     return WorkflowProgram(workflow, THE_CONTEXT)
+
+
+@functools.cache
+def _signature() -> Signature:
+    """Read the signature once; it is the same for all apps of a process."""
+    return Signature.of(perform_bulk, context_type=Context)
 
 
 async def perform_bulk(

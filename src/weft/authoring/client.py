@@ -8,6 +8,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
+from weft.agents.budget import Budget, limits_of
+from weft.authoring.blocking.client import BlockingClient
 from weft.authoring.bulk import Bulk, BulkAccess, bulk_order
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
@@ -20,17 +22,17 @@ from weft.core.ids import RunId
 from weft.errors import NotRunning, UsageError
 from weft.extras import require
 from weft.observe.diff import Diff, DiffService
-from weft.ports.store import RunQuery
+from weft.ports.run_query import RunQuery
 from weft.runtime.bulk import BulkService
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import SystemClock, TimeIds
-from weft.runtime.orders import StartOrder
+from weft.runtime.orders import StartOrder, check_priority
 from weft.runtime.patch_limits import project_limits
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService
 from weft.runtime.versions import VersionService
 from weft.steps.codec import Codec
-from weft.stores import blobs_url, open_store
+from weft.stores import blobs_url, open_store, redis_hints
 
 if TYPE_CHECKING:
     from weft.authoring.remote import Remote
@@ -44,8 +46,8 @@ R = TypeVar("R")
 class Client:
     """A client that starts, finds and steers runs hosted elsewhere: ``async with weft.Client(url) as client``.
 
-    ``url`` is the URL of a store or of a server (``http://…``). For a server, ``key`` or ``WEFT_API_KEY`` is the API
-    key.
+    ``url`` is the URL of a store or of a server (``http://…``). For a server, ``key``, ``WEFT_KEY`` or the file
+    that ``WEFT_KEY_FILE`` names has the API key.
     """
 
     def __init__(self, url: str, *, key: str | None = None) -> None:
@@ -56,6 +58,7 @@ class Client:
         self._key = key
         self._service: RunService | None = None
         self._remote: Remote | None = None
+        self._sync = BlockingClient(lambda: Client(url, key=key))
 
     async def __aenter__(self) -> Self:
         if self._is_server:
@@ -64,7 +67,7 @@ class Client:
 
             self._remote = Remote(self.url, self._key)
             return self
-        store = open_store(self.url, blobs=blobs_url())
+        store = open_store(self.url, blobs=blobs_url(), redis=redis_hints())
         await store.open()
         self._service = RunService(store, SystemClock(), TimeIds(), limits=project_limits())
         return self
@@ -76,6 +79,11 @@ class Client:
         if self._remote is not None:
             await self._remote.close()
             self._remote = None
+
+    @property
+    def sync(self) -> BlockingClient:
+        """The client for programs without an event loop: ``with weft.Client(url).sync as client``, in any thread."""
+        return self._sync
 
     @property
     def service(self) -> RunService:
@@ -95,11 +103,14 @@ class Client:
         existing: Literal["attach", "refuse"] = "attach",
         attributes: Mapping[str, Any] | None = None,
         delay: Duration | None = None,
+        priority: int = 0,
+        budget: Budget | None = None,
     ) -> Handle[Any]:
         """Start a run on any host that has this workflow, in its hosted version or in ``version``.
 
         A name may say which version is meant: ``"order:live"``, ``"order:live~1"`` (one move back), ``"order@3f2a91"``.
-        The run is ``pending`` until a host begins it. If its input has the wrong type, the run fails.
+        The run is ``pending`` until a host begins it. If its input has the wrong type, the run fails. ``budget`` takes
+        the place of the one that the workflow declares.
         """
         order = StartOrder(
             workflow=workflow,
@@ -109,6 +120,8 @@ class Client:
             existing=existing,
             attributes=attributes or {},
             delay_ms=duration_ms(delay) if delay is not None else 0,
+            priority=check_priority(priority),
+            budget=limits_of(budget) if budget is not None else None,
         )
         if self._remote is not None:
             return await self._remote.start(order)
@@ -155,7 +168,7 @@ class Client:
         """
         filters = {"workflow": workflow, "status": status, "parent": parent, "where": where}
         order = bulk_order(verb, ids, since=since, options=options, **filters)
-        return Bulk(self._bulk_access, await self._bulk_access().plan(order), self._typed)
+        return Bulk(self._bulk_access, await self._bulk_access().plan(order), self.run_handle)
 
     def _bulk_access(self) -> BulkAccess:
         if self._remote is None:
@@ -164,7 +177,8 @@ class Client:
 
         return RemoteBulk(self._remote)
 
-    def _typed(self, id: str, result: Codec[R]) -> Handle[R]:
+    def run_handle(self, id: str, result: Codec[R]) -> Handle[R]:
+        """Return the handle of a run whose result has this type."""
         return self._remote.get(id, result) if self._remote is not None else Handle(self.service, RunId(id), result)
 
     @property

@@ -11,9 +11,11 @@ from uuid import UUID
 import msgspec
 from msgspec import Raw
 
+from weft.agents.budget import Budget, limits_of
 from weft.authoring import control_flow, messages
 from weft.authoring.facts import Facts
 from weft.authoring.handles import ChildHandle
+from weft.authoring.inline_steps import perform_inline
 from weft.authoring.messages import MISSING, Message, MessageWait
 from weft.authoring.policies import Duration, Retry, policy_of
 from weft.authoring.question_options import OnTimeout, check_quorum, read_on_timeout
@@ -28,7 +30,6 @@ from weft.core.durations import duration_ms
 from weft.core.events import Effect, UndoPlan
 from weft.errors import BadValue, NoContext, UsageError
 from weft.runtime.run.driver import CodeScope, current_scope
-from weft.runtime.run.inline import InlineBody
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
 from weft.steps.task import chunk_of
@@ -121,12 +122,10 @@ class Context:
         An ``ephemeral`` step has no effects outside the run, so it may start before it is recorded.
         """
         scope = _scope()
-        driver = scope.driver
-        codec = _result_codec(fn)
-        n, entry = driver.find(scope, check_name(name), "step")
-        if entry is None:
+
+        def ask(n: int) -> c.ScheduleTask:
             policy = policy_of(retries=retries, timeout=timeout, effect=effect)
-            ask = c.ScheduleTask(
+            return c.ScheduleTask(
                 scope.prefix,
                 name,
                 n,
@@ -137,18 +136,10 @@ class Context:
                 _undo_plan(name, undo),
                 inline=True,
                 early=ephemeral,
-                passed=driver.passed(scope, policy),
+                passed=scope.driver.passed(scope, policy),
             )
-            # The body is set first, because an ephemeral step begins while it is being recorded.
-            driver.bodies[driver.machine.state.seq + 1] = InlineBody(fn, codec)
-            entry = driver.ask(ask)
-        elif entry.status == "open":
-            driver.bodies[entry.id] = InlineBody(fn, codec)
-        await driver.outcome(entry)
-        driver.bodies.pop(entry.id, None)
-        if entry.failure is not None:
-            raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
-        return driver.read(codec, await driver.value(entry.output), entry)
+
+        return await perform_inline(scope, name, fn, _result_codec(fn), ask)
 
     async def try_step(self, call: Call[R]) -> Ok[R] | Err:
         """Perform a call and return its result as ``Ok`` or its failure as ``Err``."""
@@ -377,7 +368,15 @@ class Context:
     # --- other runs -----------------------------------------------------------------------------------------------
 
     @overload
-    async def call(self, call: Call[R], /, *, id: str | None = None, timeout: Duration | None = None) -> R: ...
+    async def call(
+        self,
+        call: Call[R],
+        /,
+        *,
+        id: str | None = None,
+        timeout: Duration | None = None,
+        budget: Budget | None = None,
+    ) -> R: ...
     @overload
     async def call(
         self,
@@ -387,6 +386,7 @@ class Context:
         *,
         id: str | None = None,
         timeout: Duration | None = None,
+        budget: Budget | None = None,
     ) -> R: ...
     @overload
     async def call(
@@ -397,6 +397,7 @@ class Context:
         *,
         id: str | None = None,
         timeout: Duration | None = None,
+        budget: Budget | None = None,
     ) -> Any: ...
     async def call(
         self,
@@ -406,11 +407,16 @@ class Context:
         *,
         id: str | None = None,
         timeout: Duration | None = None,
+        budget: Budget | None = None,
     ) -> Any:
-        """Start a child run, wait for it, and return its result."""
-        scope = _scope()
+        """Start a child run, wait for it, and return its result.
+
+        ``budget`` is what the child, with everything below it, may spend, besides the budgets above it.
+        """
+        scope, limits = _scope(), limits_of(budget)
         limit = duration_ms(timeout) if timeout is not None else 0
-        return await child_result(scope, _invocation(scope, call, input), run_id=id or "", due_ms=limit)
+        invocation = _invocation(scope, call, input)
+        return await child_result(scope, invocation, run_id=id or "", due_ms=limit, budget=limits)
 
     @overload
     async def spawn(self, call: Call[R], /, *, id: str | None = None) -> ChildHandle[R]: ...

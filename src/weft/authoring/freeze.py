@@ -20,6 +20,7 @@ from weft.core.goal.definitions import (
     AskWay,
     HttpWay,
     Need,
+    PipelineWay,
     ScriptWay,
     StepDef,
     StepWay,
@@ -174,7 +175,7 @@ class _Freezer:
                 return {"step": registered, "with": templates.get("input", {}) if whole else templates}
             case HttpWay(answer="later"):
                 raise _not_freezable(step, "its answer comes later by webhook, and a graph cannot wait for that")
-            case HttpWay() | ScriptWay():
+            case HttpWay() | ScriptWay() | PipelineWay():
                 return {"step": DEFINED, "with": {"definition": _encoded(definition), "arguments": templates}}
             case WorkflowWay(workflow=workflow, version=version):
                 call: Any = {"name": workflow, "version": version} if version else workflow
@@ -292,7 +293,7 @@ def _refuse_inexpressible(definition: StepDef) -> None:
             raise _not_freezable(step, f"its output {fact} is computed by a mapping")
         if not _FIELD.fullmatch(fact):
             raise _not_freezable(step, f'"{fact}" cannot be the name of a field of a branch')
-    if definition.undo is not None and isinstance(definition.way, HttpWay | ScriptWay):
+    if definition.undo is not None and isinstance(definition.way, HttpWay | ScriptWay | PipelineWay):
         raise _not_freezable(step, "its undo needs the input and output of the step, which only a goal run keeps")
     if definition.when is not None and definition.when.lang != "cel":
         language = definition.when.lang.capitalize()

@@ -82,10 +82,18 @@ class Goal(Runnable[Facts]):
     version = "1"
     """Every run records its plan, so a goal needs no versions."""
 
-    def __init__(self, group: RunnableGroup, name: str, goals: tuple[str, ...]) -> None:
+    def __init__(
+        self, group: RunnableGroup, name: str, goals: tuple[str, ...], *, review: tuple[str, ...] = ()
+    ) -> None:
+        self.review = review
         self.group = group
         self.name = name
         self.goals = goals
+
+    @property
+    def declared(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What was declared under the name: the goals, and who must agree to patches."""
+        return self.goals, self.review
 
     @property
     def result(self) -> Codec[Facts]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack
 
 import msgspec
 
+from weft.agents.budget import Budget, amounts_of
 from weft.authoring.policies import Duration
 from weft.core import commands as c
 from weft.core import values
@@ -22,14 +23,19 @@ from weft.errors import Failure, RunCancelled, RunFailed, RunFinished, TimedOut,
 from weft.observe.event_parts import follow_parts
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
+from weft.observe.step_logs import LogLine, follow_lines
+from weft.observe.usage import RunUsage, usage_of
+from weft.ports.step_logs import LogQuery
 from weft.ports.store import IMPORTED, MOVED
 from weft.runtime.asked_patches import PatchRequest, PatchRequests
 from weft.runtime.by_hand import GivenResult, set_result
 from weft.runtime.deletion import DeletedTree, DeletionService, LegalHold
 from weft.runtime.fork_order import ForkOptions, ForkOrder
 from weft.runtime.forks import ForkService
-from weft.runtime.patches import PatchOptions, PatchService, RunVersion
+from weft.runtime.patches import PatchOptions, PatchService
+from weft.runtime.raise_budget import raise_command
 from weft.runtime.requests import answer_of, send_request
+from weft.runtime.run_versions import RunVersion
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
 from weft.steps.codec import Codec
@@ -67,6 +73,11 @@ class Handle(Generic[R]):
 
     def __repr__(self) -> str:
         return f"<weft run {self.id}>"
+
+    @property
+    def codec(self) -> Codec[R]:
+        """The codec of the result."""
+        return self._result
 
     async def result(self, *, timeout: Duration | None = None) -> R:
         """Wait for the end of the run and return its result. Raises RunFailed, RunCancelled, TimedOut."""
@@ -202,6 +213,7 @@ class Handle(Generic[R]):
 
     async def patch(
         self,
+        /,
         ops: Sequence[Mapping[str, Any]] | None = None,
         *,
         dry_run: bool = False,
@@ -318,6 +330,20 @@ class Handle(Generic[R]):
         given = GivenResult(output=output, error=error, performed=performed, force=force, reason=reason, by=by)
         await set_result(self._service, self.id, place, given)
 
+    async def usage(self) -> RunUsage:
+        """Return what the run and everything below it have spent, and what is left of its budgets."""
+        return await usage_of(self._service, await self._service.row(RunId(self.id)))
+
+    async def raise_budget(
+        self, added: Budget | Mapping[str, Any], *, reason: str = "", by: str = "", key: str | None = None
+    ) -> None:
+        """Add amounts to the limits of the run's budget: ``weft.Budget(money="1 USD")``, or a mapping of units.
+
+        Raises BadValue, Refused if the run has no budget of its own or does not limit such a unit, RunFinished.
+        """
+        command = await raise_command(self._service, self.id, amounts_of(added), reason, by)
+        await self._service.tell(RunId(self.id), command, key=key)
+
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
         """Iterate over the log, oldest first. With ``follow``, also over new events until the run ends."""
         row = await self._service.row(RunId(self.id))
@@ -325,6 +351,12 @@ class Handle(Generic[R]):
             kind, data = part.split()
             at = datetime.fromtimestamp(part.at / 1000, UTC)
             yield Event(part.seq, at, kind, msgspec.json.decode(data), part.part)
+
+    async def logs(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[LogLine]:
+        """Iterate over what steps printed and logged, oldest first. With ``follow``, until the run ends."""
+        row = await self._service.row(RunId(self.id))
+        async for line in follow_lines(self._service, row, LogQuery(after=after), follow=follow):
+            yield line
 
     async def explain(self) -> Explanation:
         """Explain what the run waits for, since when, and what would help."""

@@ -28,9 +28,6 @@ class NamedVersion(Runnable[Any]):
     def given(self, input: Mapping[str, Any]) -> bytes:
         return values.encode(dict(input), what=f"{self.name} got")
 
-    def order(
-        self, invocation: Invocation, *, id: str | None, existing: str, attributes: Mapping[str, Any]
-    ) -> StartOrder:
+    def order(self, invocation: Invocation, **options: Any) -> StartOrder:
         """Return the order that starts this version; its program checks the input."""
-        given = values.decode(invocation.given)
-        return StartOrder(workflow=self.name, input=given, id=id, existing=existing, attributes=attributes)
+        return StartOrder(workflow=self.name, input=values.decode(invocation.given), **options)

@@ -131,3 +131,10 @@ def since_to_ms(since: datetime | timedelta | str | None) -> Millis | None:
             hint='Write a datetime, a timedelta, "2026-01-31" or "2h".',
         )
     return Millis(int(given.timestamp() * 1000))
+
+
+def cache_ms(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - users write ``cache=True``
+    """Return for how many milliseconds a result is reused for equal inputs. 0 means forever, None means never."""
+    if cache is None or cache is False:
+        return None
+    return 0 if cache is True else duration_ms(cache)

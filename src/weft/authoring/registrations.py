@@ -6,14 +6,24 @@ import inspect
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from pathlib import Path, PurePath
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from weft.agents.budget import Budget, limits_of
+from weft.authoring.app_policy import DeclaredPolicy
+from weft.authoring.change_rules import ChangeRules, read_review
 from weft.authoring.context import THE_CONTEXT, Context
+from weft.authoring.declared_models import DeclaredModels
+from weft.authoring.function_places import file_of, function_name, place_of
 from weft.authoring.goals import Goal, goal_names
 from weft.authoring.graphs import Graph, here_or_beside
+from weft.authoring.hooks import DeclaredHooks
+from weft.authoring.limits import Limit, read_limit
 from weft.authoring.needs import When
-from weft.authoring.policies import Duration, Retry, check_body, policy_of
+from weft.authoring.notebooks import Redefinitions, in_notebook
+from weft.authoring.policies import Duration, Retry, cache_ms, check_body, policy_of
+from weft.authoring.resources import ResourceTable, refuse_goal_input, refuse_in_workflow
 from weft.authoring.runnable import Invocation, Runnable
+from weft.authoring.start_rules import StartOption, read_rule
 from weft.authoring.step_definitions import graph_definition, step_definition, workflow_definition
 from weft.authoring.steps import Planning, Step
 from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
@@ -26,27 +36,26 @@ from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.planner import make_plan
 from weft.core.ids import GOAL
 from weft.errors import BadPlan, NameTaken, NotAsync, NotRunning, UnknownWorkflow, UsageError, WeftError
+from weft.ports.tasks import STEP_LIMIT, WORKFLOW_LIMIT
 from weft.runtime.catalogue_log import merge
 from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.runtime.hooks import WORKFLOW as HOOK
+from weft.runtime.key_limits import DeclaredLimit
 from weft.runtime.orders import unknown_workflow
 from weft.runtime.schedule_form import ScheduleForm, read_form
 from weft.runtime.service import RunService
+from weft.runtime.start_rules import DeclaredRule
 from weft.runtime.version_refs import check_workflow_name
 from weft.steps.catalogued import names_of, why_planned
 from weft.steps.node_types import node_types
 from weft.steps.python import PythonStep
-from weft.steps.signature import Signature
+from weft.steps.resources import HostResources, ResourceStep
+from weft.steps.signature import Injected, Signature
 from weft.steps.task import StepBody
 
 if TYPE_CHECKING:
     from weft.goals import LoadedSteps
     from weft.graphs.load import DocumentContext
-
-NOT_RUNNING_HINT = (
-    "Host it: `async with app: ...`, FastAPI(lifespan=app.lifespan) or app.run(...). "
-    "To talk to an engine elsewhere: weft.Client(url)."
-)
-
 
 RENAME = "Rename one of them: a run finds its workflow by name."
 
@@ -63,6 +72,10 @@ class OwningApp(Protocol):
         """Return a function that reads the blobs that a document refers to."""
         ...
 
+    def open_resources(self) -> HostResources | None:
+        """Return the resources that are open, if this process hosts the app."""
+        ...
+
     async def run_and_wait(self, invocation: Invocation) -> Any:
         """Start a run and return its result."""
         ...
@@ -76,20 +89,29 @@ class Registrations:
         self._app = app
         self._steps: dict[str, Step[Any, Any]] = {}
         self.revision = 0
-        """Changes whenever something about the steps changes."""
+        """ChangeRules whenever something about the steps changes."""
         self._workflows: dict[tuple[str, str], Workflow[Any, Any]] = {}
         self._newest: dict[str, Workflow[Any, Any]] = {}
         """The version of each workflow that was registered last."""
         self.programs: dict[tuple[str, str], WorkflowProgram] = {}
+        self.start_rules: dict[tuple[str, str], DeclaredRule] = {}
+        """The rules about starts, by workflow and version."""
         self._graphs: dict[str, Graph] = {}
         self._goals: dict[str, Goal] = {}
         self._schedules: dict[str, ScheduleSpec] = {}
+        self.hooks = DeclaredHooks()
+        self.policy = DeclaredPolicy()
+        self.limits: dict[str, DeclaredLimit] = {}
+        """The limits of steps and workflows per key, by the name of the limit."""
         self.planner = Catalogue()
         """The steps that goals are planned with."""
         self._documents: list[LoadedSteps] = []
         self._adopted: dict[str, StepDef] = {}
         """The steps in ``planner`` that were read from the store."""
+        self.resources = ResourceTable()
+        self.models = DeclaredModels(self.limits)
         self._parent: Registrations | None = None
+        self.redefinitions = Redefinitions()
 
     # --- registering ----------------------------------------------------------------------------------------------
 
@@ -101,6 +123,7 @@ class Registrations:
         retries: int | Retry = 3,
         timeout: Duration | None = None,
         queue: str = "default",
+        limit: Limit | None = None,
         raises: Sequence[type[Exception]] = (),
         effect: Effect = "idempotent",
         cache: Duration | bool | None = None,
@@ -111,22 +134,36 @@ class Registrations:
         labels: Mapping[str, str] | None = None,
     ) -> Step[Any, Any]:
         """Register a function as a step, with its policies. Raises NameTaken, UsageError, BadValue, BadStep."""
-        full = check_name(self._prefix + (name or _function_name(fn)))
+        full = check_name(self._prefix + (name or function_name(fn)))
         self._refuse_taken(full, fn, "step")
         check_body(fn, raises=raises, run_in=run_in, width=width)
         signature = Signature.of(fn)
+        refuse_goal_input(full, signature.injected)
         policy = policy_of(retries=retries, timeout=timeout, effect=effect, queue=queue)
-        body = PythonStep(full, fn, signature, raises=tuple(raises), run_in=run_in)
+        kind = ResourceStep if signature.injected else PythonStep
+        body = kind(full, fn, signature, raises=tuple(raises), run_in=run_in)
+        declared = read_limit(full, limit, signature)
         planning = Planning(
-            gives if isinstance(gives, str) else tuple(gives), when, width, _cache_ms(cache), labels or {}
+            gives if isinstance(gives, str) else tuple(gives), when, width, cache_ms(cache), labels or {}
         )
         step: Step[Any, Any] = Step(self, body, signature, policy, tuple(raises), planning=planning)
+        step.limit = declared
         self._plan_with(step)
-        self._steps[full] = step
-        self.revision += 1
+        self._keep_step(step)
         if self._parent is not None:
             self._parent.adopt_step(step)
         return step
+
+    def _keep_step(self, step: Step[Any, Any]) -> None:
+        self._steps[step.name] = step
+        self._keep_limit(STEP_LIMIT + step.name, step.limit)
+        self.revision += 1
+
+    def _keep_limit(self, name: str, limit: DeclaredLimit | None) -> None:
+        if limit is not None:
+            self.limits[name] = limit
+        else:
+            self.limits.pop(name, None)
 
     def add_workflow(
         self,
@@ -136,24 +173,37 @@ class Registrations:
         version: str = "1",
         timeout: Duration | None = None,
         gives: str | Sequence[str] = (),
+        changes: ChangeRules | None = None,
+        limit: Limit | None = None,
+        mcp: bool = False,
+        budget: Budget | None = None,
+        **start_options: StartOption | None,
     ) -> Workflow[Any, Any]:
-        """Register an async function as a workflow. Raises NotAsync, NameTaken."""
-        full = check_workflow_name(self._prefix + (name or _function_name(fn)))
+        """Register an async function as a workflow. Raises NotAsync, NameTaken, UsageError."""
+        full = check_workflow_name(self._prefix + (name or function_name(fn)))
         if not inspect.iscoroutinefunction(fn):
             raise NotAsync(
                 f"Workflow {full} must be `async def`: its waits are awaited.",
-                hint=f"Steps may be plain `def`.   [{_place(fn)}]",
+                hint=f"Steps may be plain `def`.   [{place_of(fn)}]",
             )
         self._refuse_taken(full, fn, "workflow", version)
+        signature = Signature.of(fn, context_type=Context)
+        refuse_in_workflow(full, signature.injected)
+        declared = read_limit(full, limit, signature)
         workflow: Workflow[Any, Any] = Workflow(
             self,
             full,
             fn,
-            Signature.of(fn, context_type=Context),
+            signature,
             version=version,
             timeout_ms=duration_ms(timeout) if timeout is not None else 0,
             gives=gives if isinstance(gives, str) else tuple(gives),
+            review=read_review(full, changes),
+            rule=read_rule(full, signature, start_options) if start_options else None,
+            budget=limits_of(budget),
         )
+        workflow.limit = declared
+        workflow.mcp = mcp
         self._plan_with(workflow)
         self._keep_workflow(workflow)
         return workflow
@@ -161,7 +211,10 @@ class Registrations:
     def _keep_workflow(self, workflow: Workflow[Any, Any]) -> None:
         key = (workflow.name, workflow.version)
         self._workflows[key] = self._newest[workflow.name] = workflow
-        self.programs[key] = WorkflowProgram(workflow, THE_CONTEXT)
+        self.programs[key] = workflow.program(THE_CONTEXT)
+        if workflow.rule is not None:
+            self.start_rules[key] = workflow.rule
+        self._keep_limit(WORKFLOW_LIMIT + workflow.name, workflow.limit)
         if self._parent is not None:
             self._parent._keep_workflow(workflow)  # noqa: SLF001
 
@@ -190,7 +243,9 @@ class Registrations:
     def _keep_graph(self, graph: Graph) -> None:
         known = self._graphs.get(graph.name)
         taken = graph.name in self._steps or graph.name in self._newest
-        if taken or (known is not None and known is not graph and known.version != graph.version):
+        if known is not None and known.version != graph.version and not taken and in_notebook():
+            self.root().redefinitions.say(graph.name)
+        elif taken or (known is not None and known is not graph and known.version != graph.version):
             other = "A step" if graph.name in self._steps else "Another workflow"
             raise NameTaken(f'{other} is already called "{graph.name}".', hint=RENAME)
         self._graphs[graph.name] = graph
@@ -221,10 +276,15 @@ class Registrations:
     def adopt_step(self, step: Step[Any, Any]) -> None:
         self._refuse_taken(step.name, step.fn, "step")
         self._plan_with(step)
-        self._steps[step.name] = step
-        self.revision += 1
+        self._keep_step(step)
         if self._parent is not None:
             self._parent.adopt_step(step)
+
+    def adopt_workflow(self, workflow: Workflow[Any, Any]) -> None:
+        """Register a workflow that exists already. Raises NameTaken."""
+        self._refuse_taken(workflow.name, workflow.fn, "workflow", workflow.version)
+        self._plan_with(workflow)
+        self._keep_workflow(workflow)
 
     def include(self, other: Registrations) -> None:
         """Include everything that another group has registered or will register. Raises NameTaken, UsageError."""
@@ -233,9 +293,7 @@ class Registrations:
         for step in other._steps.values():
             self.adopt_step(step)
         for workflow in other._workflows.values():
-            self._refuse_taken(workflow.name, workflow.fn, "workflow", workflow.version)
-            self._plan_with(workflow)
-            self._keep_workflow(workflow)
+            self.adopt_workflow(workflow)
         for graph in other._graphs.values():
             self._plan_with(graph)
             self._keep_graph(graph)
@@ -245,6 +303,9 @@ class Registrations:
             self._keep_goal(goal)
         for name, spec in other._schedules.items():
             self._keep_schedule(name, spec)
+        self.hooks.include(other.hooks)
+        self.resources.include(other.resources)
+        self.models.include(other.models)
         other._parent = self
 
     def _refuse_taken(self, name: str, fn: Callable[..., Any], kind: str, version: str = "") -> None:
@@ -257,12 +318,24 @@ class Registrations:
             raise NameTaken(f'A graph is already called "{name}".', hint=RENAME)
         if other is None or other is fn:
             return
+        if self.root().redefinitions.allows(name, other, fn):
+            self._forget(name, but=kind)
+            return
         kinds = f"Two {kind}s are" if (step is not None) == (kind == "step") else "A step and a workflow are both"
         raise NameTaken(
-            f'{kinds} called "{name}" ({_place(other)}, {_place(fn)}).',
+            f'{kinds} called "{name}" ({place_of(other)}, {place_of(fn)}).',
             hint="Names identify recorded results. "
-            f'Rename one, or @app.{kind}(name="{PurePath(_file(fn)).stem}.{name}").',
+            f'Rename one, or @app.{kind}(name="{PurePath(file_of(fn)).stem}.{name}").',
         )
+
+    def _forget(self, name: str, *, but: str) -> None:
+        """Forget a step or workflow that a notebook defines again as the other of the two."""
+        if but == "workflow":
+            self._steps.pop(name, None)
+            return
+        self._newest.pop(name, None)
+        for key in [key for key in self._workflows if key[0] == name]:
+            del self._workflows[key], self.programs[key]
 
     # --- schedules ------------------------------------------------------------------------------------------------
 
@@ -288,9 +361,12 @@ class Registrations:
 
     # --- goals ----------------------------------------------------------------------------------------------------
 
-    def add_goal(self, name: str, goals: Sequence[str | Step[..., Any] | Runnable[Any]]) -> Goal:
+    def add_goal(
+        self, name: str, goals: Sequence[str | Step[..., Any] | Runnable[Any]], changes: ChangeRules | None = None
+    ) -> Goal:
         """Register a goal under a name. Its plan is made when it is started. Raises NameTaken, BadPlan."""
-        goal = Goal(self, check_workflow_name(self._prefix + name), goal_names(goals))
+        full = check_workflow_name(self._prefix + name)
+        goal = Goal(self, full, goal_names(goals), review=read_review(full, changes))
         if not goal.goals:
             raise BadPlan(f"The goal {name} names no step.", code="goal.no_goal")
         self._keep_goal(goal)
@@ -298,7 +374,9 @@ class Registrations:
 
     def _keep_goal(self, goal: Goal) -> None:
         known = self._goals.get(goal.name)
-        if goal.name in self.runnable_names() and (known is None or known.goals != goal.goals):
+        if known is not None and known.declared != goal.declared and in_notebook():
+            self.root().redefinitions.say(goal.name)
+        elif goal.name in self.runnable_names() and (known is None or known.declared != goal.declared):
             raise NameTaken(f'Another workflow is already called "{goal.name}".', hint=RENAME)
         self._goals[goal.name] = goal
         if self._parent is not None:
@@ -323,7 +401,7 @@ class Registrations:
             self._define(work)
 
     def _plan_with(self, work: Step[Any, Any] | Workflow[Any, Any] | Graph) -> None:
-        if work.gives:
+        if work.gives or (work.name in self.planner and in_notebook()):
             self._define(work)
 
     def redefine(self, step: Step[Any, Any]) -> None:
@@ -411,6 +489,18 @@ class Registrations:
         catalogued = [step.id for step in self.planned() if not isinstance(step.way, StepWay) and not why_planned(step)]
         return [*self._steps, *catalogued]
 
+    def injected(self, queues: Sequence[str] | None) -> Mapping[str, Sequence[Injected]]:
+        """Return which resources the steps of these queues take. None means all queues. Raises BadResource."""
+        performed = [step for step in self._steps.values() if queues is None or step.policy.queue in queues]
+        for step in performed:
+            self.resources.refuse_ambiguous_inputs(step.name, step.signature)
+        return {step.name: step.signature.injected for step in performed if step.signature.injected}
+
+    def open_resources(self) -> HostResources | None:
+        """Return the resources that are open, if this process hosts the app."""
+        app = self.root()._app  # noqa: SLF001
+        return app.open_resources() if app is not None else None
+
     def queue_names(self) -> list[str]:
         return sorted({"default", *(step.policy.queue for step in self._steps.values())})
 
@@ -419,6 +509,8 @@ class Registrations:
 
     def known(self, workflow: str, version: str) -> Runnable[Any] | None:
         """Return the workflow, graph or goal with this name and version; None if there is none."""
+        if workflow == HOOK:
+            return self.hooks.graphs.get(version)
         graph = self._graphs.get(workflow) or self._goals.get(workflow)
         if graph is not None and graph.version == version:
             return graph
@@ -502,29 +594,3 @@ def _unpack_call(call: Coroutine[Any, Any, Any]) -> Invocation:
     call.close()
     assert isinstance(invocation, Invocation)
     return invocation
-
-
-def not_running() -> NoReturn:
-    """Raise NotRunning, because this process does not host the engine."""
-    raise NotRunning("The engine is not running here, so this run would never move.", hint=NOT_RUNNING_HINT)
-
-
-def _cache_ms(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - users write ``cache=True``
-    """Return for how many milliseconds a result is reused for equal inputs. 0 means forever, None means never."""
-    if cache is None or cache is False:
-        return None
-    return 0 if cache is True else duration_ms(cache)
-
-
-def _function_name(fn: Callable[..., Any]) -> str:
-    return str(getattr(fn, "__name__", ""))
-
-
-def _file(fn: Callable[..., Any]) -> str:
-    code = getattr(fn, "__code__", None)
-    return PurePath(code.co_filename).name if code is not None else "?"
-
-
-def _place(fn: Callable[..., Any]) -> str:
-    code = getattr(fn, "__code__", None)
-    return f"{_file(fn)}:{code.co_firstlineno}" if code is not None else _file(fn)

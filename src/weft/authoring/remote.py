@@ -8,7 +8,6 @@ followed, because they would forward the API key.
 from __future__ import annotations
 
 import asyncio
-import os
 import time
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -22,10 +21,13 @@ from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.authoring.handles import Event, Handle, patch_document, request_timed_out
 from weft.authoring.policies import Duration
+from weft.authoring.remote_budgets import raise_remote_budget, remote_usage, start_options
+from weft.authoring.server_key import find_key
 from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.durations import duration_ms
 from weft.core.goal.definitions import StepDef
+from weft.core.ids import GOAL
 from weft.core.run.patch_plan import PatchPlan
 from weft.errors import (
     BadGraph,
@@ -46,20 +48,24 @@ from weft.errors import (
 )
 from weft.observe.diff import Diff
 from weft.observe.explanation import Explanation
-from weft.ports.store import OVER_STATUSES, RunQuery
+from weft.observe.step_logs import LogLine
+from weft.ports.run_query import RunQuery
+from weft.ports.store import OVER_STATUSES
 from weft.runtime.asked_patches import PatchRequest
 from weft.runtime.clock import TimeIds
 from weft.runtime.deletion import DeletedTree, LegalHold
 from weft.runtime.fork_order import ForkOptions, ForkOrder, check_order
 from weft.runtime.forks import Forked
 from weft.runtime.orders import StartOrder, attributes_as_json, check_run_id, unchecked_input
-from weft.runtime.patches import RunVersion
+from weft.runtime.run_versions import RunVersion
 from weft.runtime.runs import Ending
 from weft.server import views
 from weft.server.endpoints.by_hand import SetByHand
 from weft.server.endpoints.deletion import NewHold, Reasoned
 from weft.server.endpoints.goals import StepViews
 from weft.server.endpoints.patches import PatchRequestList, RunVersions
+from weft.server.endpoints.step_logs import LogLines
+from weft.server.event_views import Events
 from weft.server.problems import ProblemDetails
 from weft.server.router import API
 from weft.steps.codec import Codec
@@ -68,12 +74,15 @@ from weft.steps.task import release_slot
 R = TypeVar("R")
 T = TypeVar("T")
 
-KEY_VARIABLE = "WEFT_API_KEY"
 ATTEMPT_SECONDS = 30.0
+CONNECT_SECONDS = 10.0
 WAIT_SECONDS = 20.0
 """How long one request waits for the end of a run."""
 PAUSES_SECONDS = (0.1, 0.5, 2.0)
 PAGE = 500
+LINES_SECONDS = 1.0
+"""How often to ask for new lines of a run that is followed."""
+NO_WEFT_SERVER = "usage.no_weft_server"
 BLOCK_BYTES_MAX = 64 * 1024 * 1024
 
 _BY_FAMILY: dict[str, type[WeftError]] = {
@@ -125,9 +134,11 @@ class Remote:
     def __init__(self, url: str, key: str | None) -> None:
         self.url = url.rstrip("/")
         self.ids = TimeIds()
-        secret = key or os.environ.get(KEY_VARIABLE)
+        secret = find_key(key)
+        self.has_key = bool(secret)
+        """Whether an API key says who the caller is."""
         headers = {"authorization": f"Bearer {secret}"} if secret else {}
-        timeout = aiohttp.ClientTimeout(total=None, sock_connect=ATTEMPT_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=CONNECT_SECONDS)
         self._session = aiohttp.ClientSession(
             headers=headers,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -141,15 +152,18 @@ class Remote:
     # --- runs -----------------------------------------------------------------------------------------------------
 
     async def start(self, order: StartOrder) -> Handle[Any]:
-        """Start a run by the name of its workflow."""
+        """Start a run by the name of its workflow, or for goals."""
+        what: dict[str, Any] = {"goals": order.goals} if order.goals else {"workflow": order.workflow}
         body = {
-            "workflow": order.workflow,
+            **what,
             "input": msgspec.Raw(unchecked_input(order)),
-            "id": check_run_id(order.id) if order.id is not None else f"{order.workflow}-{self.ids.new()}",
+            "words": order.words,
+            "id": check_run_id(order.id) if order.id is not None else f"{order.workflow or GOAL}-{self.ids.new()}",
             "version": order.version,
             "attributes": attributes_as_json(order.attributes),
             "delay": order.delay_ms / 1000,
             "existing": order.existing,
+            **start_options(order),
         }
         # With existing="refuse", the request is not repeated: the repetition would be refused because of the first.
         pauses = PAUSES_SECONDS if order.existing == "attach" else ()
@@ -259,7 +273,7 @@ class Remote:
         self, method: str, path: str, *, wait: float = 0.0, pauses: Sequence[float] = PAUSES_SECONDS, **options: Any
     ) -> bytes:
         url = f"{self.url}{API}/{path}"
-        timeout = aiohttp.ClientTimeout(total=ATTEMPT_SECONDS + wait, sock_connect=ATTEMPT_SECONDS)
+        timeout = aiohttp.ClientTimeout(total=ATTEMPT_SECONDS + wait, sock_connect=CONNECT_SECONDS)
         for pause in (*pauses, None):
             try:
                 with release_slot():
@@ -271,7 +285,7 @@ class Remote:
                             return raw
                         raise _error(answer.status, raw, self.url)
             except (aiohttp.InvalidURL, aiohttp.ClientSSLError) as error:
-                raise UsageError(f"Cannot connect to {self.url}: {error}.", hint="Check the URL.") from error
+                raise wrong_url(self.url, error) from error
             except (aiohttp.ClientError, TimeoutError) as error:
                 if isinstance(error, WeftError):
                     raise
@@ -286,9 +300,9 @@ class RemoteHandle(Handle[R]):
 
     def __init__(self, remote: Remote, id: str, result: Codec[R]) -> None:
         self.id = id
-        self._remote = remote
+        self.remote = remote
         self._result = result
-        self._path = f"runs/{quote(id, safe='')}"
+        self.path = f"runs/{quote(id, safe='')}"
 
     async def result(self, *, timeout: Duration | None = None) -> R:
         """Wait for the end of the run and return its result. Raises RunFailed, RunCancelled, TimedOut."""
@@ -302,7 +316,7 @@ class RemoteHandle(Handle[R]):
                 raise TimedOut(f"{self.id} did not end in time; it is still running.", code="wait.timed_out")
 
     async def _ending(self, wait: float) -> _Result:
-        return await self._remote.get_view(f"{self._path}/result", _Result, [("wait", f"{wait:.3f}")], wait=wait)
+        return await self.remote.get_view(f"{self.path}/result", _Result, [("wait", f"{wait:.3f}")], wait=wait)
 
     async def status(self) -> str:
         return (await self._ending(0)).status
@@ -319,13 +333,13 @@ class RemoteHandle(Handle[R]):
         raw = values.encode(body, what=f'the message "{check_name(name)}" has')
         deadline = time.monotonic() + duration_ms(timeout) / 1000 if timeout is not None else None
         sent = {"name": name, "body": msgspec.Raw(raw)}
-        path = f"{self._path}/requests"
-        found = await self._remote.post(path, sent, _RequestAnswer, key=key)
+        path = f"{self.path}/requests"
+        found = await self.remote.post(path, sent, _RequestAnswer, key=key)
         while found.status == "waiting":
             left = WAIT_SECONDS if deadline is None else min(WAIT_SECONDS, deadline - time.monotonic())
             if left <= 0:
                 raise request_timed_out(self.id, name)
-            found = await self._remote.get_view(
+            found = await self.remote.get_view(
                 f"{path}/{found.id}", _RequestAnswer, [("wait", f"{left:.3f}")], wait=left
             )
         return values.decode(bytes(found.answer))
@@ -343,9 +357,10 @@ class RemoteHandle(Handle[R]):
     ) -> None:
         """Answer an open question of the run. With an API key, the key says who answers, and ``by`` is ignored."""
         raw = msgspec.Raw(values.encode(form, what="the form has"))
-        decision = views.Decision(approved=approved, by=by, reason=reason, form=raw, digest=digest)
+        name = "" if self.remote.has_key else by
+        decision = views.Decision(approved=approved, by=name, reason=reason, form=raw, digest=digest)
         place = quote(f"{self.id}:{ask}", safe="")
-        await self._remote.post(f"approvals/{place}/decision", decision, msgspec.Raw, key=key)
+        await self.remote.post(f"approvals/{place}/decision", decision, msgspec.Raw, key=key)
 
     async def cancel(self, reason: str = "", *, force: bool = False, by: str = "") -> None:
         """Ask the run to stop. An API key says who asks, and ``by`` is ignored; so for the verbs below."""
@@ -372,6 +387,9 @@ class RemoteHandle(Handle[R]):
             place=place, output=output, error=error, performed=performed, force=force, reason=reason, by=by
         )
         await self._post("set", body)
+
+    usage = remote_usage
+    raise_budget = raise_remote_budget
 
     async def retry(
         self,
@@ -403,7 +421,7 @@ class RemoteHandle(Handle[R]):
         options = {"dry_run": dry_run, "expect": expect, "by": by, "reason": reason, "at": at, "review": list(review)}
         options["wait"] = f"{duration_ms(wait)}ms" if wait is not None else ""
         body = {"patch": patch_document(ops, fields), **options}
-        return await self._remote.post(f"{self._path}/patch", body, PatchPlan, key=key)
+        return await self.remote.post(f"{self.path}/patch", body, PatchPlan, key=key)
 
     async def undo_patch(
         self,
@@ -416,38 +434,41 @@ class RemoteHandle(Handle[R]):
         reason: str = "",
     ) -> PatchPlan:
         body = {"redo": redo, "ends": ends, "dry_run": dry_run, "expect": expect, "by": by, "reason": reason}
-        return await self._remote.post(f"{self._path}/patch/undo", body, PatchPlan)
+        return await self.remote.post(f"{self.path}/patch/undo", body, PatchPlan)
 
     async def withdraw_patch(self, asked: int = 0, *, by: str = "", reason: str = "") -> PatchRequest:
-        path, body = f"{self._path}/patch/{asked}", {"by": by, "reason": reason}
-        return await self._remote.post(path, body, PatchRequest, method="DELETE")
+        path, body = f"{self.path}/patch/{asked}", {"by": by, "reason": reason}
+        return await self.remote.post(path, body, PatchRequest, method="DELETE")
 
     async def patch_requests(self) -> list[PatchRequest]:
-        return (await self._remote.get_view(f"{self._path}/patch", PatchRequestList)).patches
+        return (await self.remote.get_view(f"{self.path}/patch", PatchRequestList)).patches
 
     async def versions(self) -> list[RunVersion]:
-        return (await self._remote.get_view(f"{self._path}/versions", RunVersions)).versions
+        return (await self.remote.get_view(f"{self.path}/versions", RunVersions)).versions
 
     async def delete(self, reason: str, *, by: str = "") -> DeletedTree:
         """Delete the run and all runs below it. With an API key, the key says who did it, and ``by`` is ignored."""
         body = Reasoned(reason=reason, by=by)
-        return await self._remote.post(self._path, body, DeletedTree, method="DELETE")
+        return await self.remote.post(self.path, body, DeletedTree, method="DELETE")
 
     async def keep(self, reason: str, *, by: str = "") -> LegalHold:
-        return await self._remote.post(f"{self._path}/keep", NewHold(reason=reason, by=by), LegalHold)
+        return await self.remote.post(f"{self.path}/keep", NewHold(reason=reason, by=by), LegalHold)
 
     async def end_keep(self, reason: str = "", *, by: str = "") -> LegalHold:
-        return await self._remote.post(f"{self._path}/keep", NewHold(reason=reason, by=by, end=True), LegalHold)
+        return await self.remote.post(f"{self.path}/keep", NewHold(reason=reason, by=by, end=True), LegalHold)
 
     async def fork(self, *, by: str = "", key: str | None = None, **options: Unpack[ForkOptions]) -> Handle[R]:
-        order = ForkOrder(**options)
+        forked = await self.make_fork(ForkOrder(**options), by=by, key=key)
+        return RemoteHandle(self.remote, forked.id, self._result)
+
+    async def make_fork(self, order: ForkOrder, *, by: str = "", key: str | None = None) -> Forked:
+        """Fork the run. Returns the fork and how much of the log it shares."""
         check_order(order)
         body = {name: value for name in order.__struct_fields__ if (value := getattr(order, name)) not in ("", None)}
-        forked = await self._remote.post(f"{self._path}/fork", {**body, "by": by}, Forked, key=key)
-        return RemoteHandle(self._remote, forked.id, self._result)
+        return await self.remote.post(f"{self.path}/fork", {**body, "by": by}, Forked, key=key)
 
     async def _post(self, verb: str, body: Any, key: str | None = None) -> None:
-        await self._remote.post(f"{self._path}/{verb}", body, msgspec.Raw, key=key)
+        await self.remote.post(f"{self.path}/{verb}", body, msgspec.Raw, key=key)
 
     async def events(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[Event]:
         """Iterate over the log, oldest first. With ``follow``, also over new events until the run ends."""
@@ -455,32 +476,64 @@ class RemoteHandle(Handle[R]):
         if not follow:
             while True:
                 query = [("after", str(seq)), ("limit", str(PAGE))]
-                page = await self._remote.get_view(f"{self._path}/events", views.Events, query)
+                page = await self.remote.get_view(f"{self.path}/events", Events, query)
                 for event in page.events:
                     yield _event(event)
                 if page.problem is not None:
-                    raise _error(page.problem.status, msgspec.json.encode(page.problem), self._remote.url)
+                    raise _error(page.problem.status, msgspec.json.encode(page.problem), self.remote.url)
                 if page.after is None:
                     return
                 seq = page.after
         while True:
             try:
-                async for kind, data in self._remote.follow(f"{self._path}/live", seq):
+                async for kind, data in self.remote.follow(f"{self.path}/live", seq):
                     if kind == "end":
                         return
                     if kind == "problem":
-                        raise _error(409, data, self._remote.url)
-                    event = msgspec.json.decode(data, type=views.EventView)
-                    seq, losses = event.seq, 0
-                    yield _event(event)
+                        raise _error(409, data, self.remote.url)
+                    seen = msgspec.json.decode(data, type=views.EventView)
+                    seq, losses = seen.seq, 0
+                    yield _event(seen)
             except (aiohttp.ClientError, TimeoutError) as error:
                 if losses >= len(PAUSES_SECONDS):
-                    raise no_answer(self._remote.url, error) from error
+                    raise no_answer(self.remote.url, error) from error
             await asyncio.sleep(PAUSES_SECONDS[min(losses, len(PAUSES_SECONDS) - 1)])
             losses += 1
 
+    async def logs(self, *, after: int = 0, follow: bool = False) -> AsyncIterator[LogLine]:
+        """Iterate over what steps printed and logged, oldest first. With ``follow``, until the run ends."""
+        number = after
+        while True:
+            query = [("after", str(number)), ("limit", str(PAGE))]
+            page = await self.remote.get_view(f"{self.path}/logs", LogLines, query)
+            for line in page.lines:
+                yield line
+                number = line.number
+            if page.after is not None:
+                continue
+            if not follow:
+                return
+            if page.is_over:
+                follow = False  # what is left comes with the next page
+            await asyncio.sleep(LINES_SECONDS)
+
     async def explain(self) -> Explanation:
-        return await self._remote.get_view(f"{self._path}/explain", Explanation)
+        return await self.remote.get_view(f"{self.path}/explain", Explanation)
+
+
+def wrong_url(url: str, error: Exception) -> UsageError:
+    """Return the error for a URL that cannot be connected to, or not safely."""
+    if isinstance(error, aiohttp.ClientConnectorCertificateError):
+        return UsageError(
+            f"The certificate of {url} is not valid: {error.certificate_error}.",
+            hint="Use the name that is in the certificate. For a certificate authority of your own, set SSL_CERT_FILE.",
+            code="usage.certificate",
+        )
+    if isinstance(error, aiohttp.ClientSSLError):
+        return UsageError(
+            f"{url} does not speak TLS: {error}.", hint="Check the port, or write http://…", code="usage.certificate"
+        )
+    return UsageError(f"{url} is not a URL: {error}.", hint="Write https://weft.example.com")
 
 
 def no_answer(url: str, error: Exception) -> Unavailable:
@@ -488,6 +541,7 @@ def no_answer(url: str, error: Exception) -> Unavailable:
     return Unavailable(
         f"The server at {url} does not answer ({str(error) or type(error).__name__}).",
         hint="Is `weft serve` running there? The request may have been carried out; it is safe to repeat it.",
+        code="store.no_server",
     )
 
 
@@ -499,7 +553,11 @@ def _read(raw: bytes, of: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=of)
     except msgspec.DecodeError as error:
-        raise UsageError(f"The answer is not from a Weft server: {error}.", hint="Check the URL.") from error
+        raise UsageError(
+            f"The answer is not from a Weft server of this version: {error}.",
+            hint="Check the URL. It includes the path at which the API is mounted.",
+            code=NO_WEFT_SERVER,
+        ) from error
 
 
 def _error(status: int, raw: bytes, url: str) -> WeftError:
@@ -509,11 +567,16 @@ def _error(status: int, raw: bytes, url: str) -> WeftError:
     except msgspec.DecodeError:
         message = f"{url} answered with status {status}, and the answer is not from a Weft server."
         hint = "Check the URL. It includes the path at which the API is mounted."
-        return Unavailable(message, hint=hint) if status >= 500 else UsageError(message, hint=hint)
+        return Unavailable(message, hint=hint) if status >= 500 else UsageError(message, hint=hint, code=NO_WEFT_SERVER)
+    return error_of(problem)
+
+
+def error_of(problem: ProblemDetails) -> WeftError:
+    """Return the exception that a problem document describes."""
     context: dict[str, Any] = {"findings": problem.findings} if problem.findings else {}
     if problem.plan is not None:
         context["plan"] = msgspec.convert(problem.plan, PatchPlan)
-    return _class_of(problem.code, status)(problem.detail, hint=problem.hint, code=problem.code, **context)
+    return _class_of(problem.code, problem.status)(problem.detail, hint=problem.hint, code=problem.code, **context)
 
 
 def _class_of(code: str, status: int) -> type[WeftError]:

@@ -29,6 +29,6 @@ class RemoteBundles:
         said = {"to": to, "reason": reason, "by": by}
         return await self._remote.post_for_bytes(f"bundles/{quote(run_id, safe='')}", said)
 
-    async def import_(self, data: bytes, *, adopt: bool = False) -> Imported:
+    async def import_(self, data: bytes, *, adopt: bool = False, by: str = "") -> Imported:
         path = "bundles?adopt=true" if adopt else "bundles"
         return await self._remote.post_bytes(path, data, "application/zip", Imported)

@@ -14,7 +14,7 @@ from weft.server.endpoints.schedules import Backfilled, NextTimes, ScheduleList,
 
 
 class RemoteSchedules:
-    """Carries out commands to schedules through the API of a server."""
+    """Carries out commands to schedules through the API of a server, which knows who asks: ``by`` is not sent."""
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
@@ -41,20 +41,20 @@ class RemoteSchedules:
     async def next(self, name: str, count: int = 5) -> Sequence[NominalTime]:
         return (await self._remote.get_view(f"{_path(name)}/next", NextTimes, [("count", str(count))])).times
 
-    async def trigger(self, name: str) -> str:
+    async def trigger(self, name: str, *, by: str = "") -> str:
         return (await self._remote.post(f"{_path(name)}/trigger", {}, Triggered)).run
 
-    async def backfill(self, name: str, period: Period) -> int:
+    async def backfill(self, name: str, period: Period, *, by: str = "") -> int:
         body = {"from": period.first, "to": period.last, "overlap": period.overlap}
         return (await self._remote.post(f"{_path(name)}/backfill", body, Backfilled)).times
 
-    async def pause(self, name: str, reason: str = "") -> None:
+    async def pause(self, name: str, reason: str = "", *, by: str = "") -> None:
         await self._remote.post(f"{_path(name)}/pause", {"reason": reason}, Schedule)
 
-    async def resume(self, name: str, reason: str = "") -> None:
+    async def resume(self, name: str, reason: str = "", *, by: str = "") -> None:
         await self._remote.post(f"{_path(name)}/resume", {"reason": reason}, Schedule)
 
-    async def remove(self, name: str, reason: str = "") -> None:
+    async def remove(self, name: str, reason: str = "", *, by: str = "") -> None:
         await self._remote.post(_path(name), {"reason": reason}, Schedule, method="DELETE")
 
 

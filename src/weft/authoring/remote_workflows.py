@@ -14,7 +14,10 @@ from weft.server.endpoints.workflows import TagList, WorkflowList
 
 
 class RemoteWorkflows:
-    """Carries out commands about versions and tags through the API of a server."""
+    """Carries out commands about versions and tags through the API of a server, which knows who asks.
+
+    ``by`` is not sent.
+    """
 
     def __init__(self, remote: Remote) -> None:
         self._remote = remote
@@ -53,7 +56,7 @@ class RemoteWorkflows:
         asked = [("limit", str(limit)), *([("upto", str(upto))] if upto is not None else [])]
         return await self._remote.get_view(_tag_path(name, tag), TagMoves, asked)
 
-    async def tag(self, name: str, tag: str, version: str, *, reason: str = "") -> TagView:
+    async def tag(self, name: str, tag: str, version: str, *, by: str = "", reason: str = "") -> TagView:
         body = {"version": version, "reason": reason}
         return await self._remote.post(_tag_path(name, tag), body, TagView, method="PUT")
 
@@ -61,10 +64,10 @@ class RemoteWorkflows:
         body = {"tag": tag, "patch": dict(patch.patch), "text": patch.text, "reason": patch.reason}
         return await self._remote.post(f"{_path(name)}/patch", body, PublishedVersion)
 
-    async def undo_tag(self, name: str, tag: str, *, reason: str = "") -> TagView:
+    async def undo_tag(self, name: str, tag: str, *, by: str = "", reason: str = "") -> TagView:
         return await self._once(f"{_tag_path(name, tag)}/undo", reason)
 
-    async def redo_tag(self, name: str, tag: str, *, reason: str = "") -> TagView:
+    async def redo_tag(self, name: str, tag: str, *, by: str = "", reason: str = "") -> TagView:
         return await self._once(f"{_tag_path(name, tag)}/redo", reason)
 
     async def _once(self, path: str, reason: str) -> TagView:

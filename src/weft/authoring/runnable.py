@@ -7,6 +7,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from msgspec import Raw
 
+from weft.core.budgets import BudgetLimits
 from weft.core.events import ABSENT, Style
 from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.runtime.service import RunService
@@ -54,6 +55,8 @@ class Runnable(Generic[R]):
     name: str
     style: Style = "code"
     group: RunnableGroup | None = None
+    budget: BudgetLimits | None = None
+    """The budget of its runs, if their starts do not give another."""
 
     @property
     def version(self) -> str:

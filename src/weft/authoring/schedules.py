@@ -27,15 +27,15 @@ class ScheduleAccess(Protocol):
 
     async def next(self, name: str, count: int = 5) -> Sequence[NominalTime]: ...
 
-    async def trigger(self, name: str) -> str: ...
+    async def trigger(self, name: str, *, by: str = "") -> str: ...
 
-    async def backfill(self, name: str, period: Period) -> int: ...
+    async def backfill(self, name: str, period: Period, *, by: str = "") -> int: ...
 
-    async def pause(self, name: str, reason: str = "") -> None: ...
+    async def pause(self, name: str, reason: str = "", *, by: str = "") -> None: ...
 
-    async def resume(self, name: str, reason: str = "") -> None: ...
+    async def resume(self, name: str, reason: str = "", *, by: str = "") -> None: ...
 
-    async def remove(self, name: str, reason: str = "") -> None: ...
+    async def remove(self, name: str, reason: str = "", *, by: str = "") -> None: ...
 
 
 class Schedules:
@@ -65,6 +65,7 @@ class Schedules:
         jitter: Duration | None = None,
         until: datetime | str | None = None,
         pause_after: int | None = None,
+        priority: int = 0,
     ) -> AddedSchedule:
         """Make a schedule that every host runs until it is removed, or change it. Raises BadSchedule, Refused.
 
@@ -83,6 +84,7 @@ class Schedules:
             jitter=jitter,
             until=until,
             pause_after=pause_after,
+            priority=priority,
         )
         return await self._access.add(form)
 

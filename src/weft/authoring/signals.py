@@ -9,6 +9,7 @@ import threading
 from types import FrameType
 from typing import Any
 
+from weft.authoring.notebooks import in_notebook
 from weft.runtime.stop_signals import StopSignals
 from weft.steps.raised import forget_interrupt, note_interrupt
 
@@ -17,7 +18,10 @@ TERMINATED = 143
 
 
 class HostSignals:
-    """The signal handlers of a host, from ``listen`` to ``close``. They do nothing outside the main thread."""
+    """The signal handlers of a host, from ``listen`` to ``close``. They do nothing outside the main thread.
+
+    Nor in a notebook, whose kernel handles signals itself.
+    """
 
     def __init__(self) -> None:
         self.terminated = False
@@ -30,7 +34,7 @@ class HostSignals:
         """Cancel the current task on the first SIGTERM, so that it leaves ``async with app``, which drains the host."""
         forget_interrupt()
         self._draining = False
-        if threading.current_thread() is not threading.main_thread():
+        if threading.current_thread() is not threading.main_thread() or in_notebook():
             return
         self._task = asyncio.current_task()
         # A framework that handles SIGTERM leaves ``async with app`` by itself.

@@ -15,7 +15,7 @@ from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow
 from weft.core import values
 from weft.core.durations import duration_ms
-from weft.core.goal.definitions import Cache, Give, Need, Script, StepDef, StepWay, WorkflowWay
+from weft.core.goal.definitions import Cache, Give, Need, Script, StepDef, StepWay, WorkflowWay, of_agent
 from weft.core.goal.types import Type, normalize
 from weft.errors import BadValue, LimitExceeded, UsageError
 from weft.steps.signature import Parameter
@@ -40,12 +40,15 @@ def step_definition(step: Step[Any, Any]) -> StepDef:
 
 def workflow_definition(workflow: Workflow[Any, Any]) -> StepDef:
     """Return the catalogue's definition of a code workflow: a step that starts a child run."""
-    return StepDef(
-        id=workflow.name,
-        way=WorkflowWay(workflow.name),
-        needs=_needs(workflow.fn, workflow.signature.parameters),
-        gives=_gives(workflow.name, workflow.gives, workflow.signature.result.schema()),
-    )
+    needs = _needs(workflow.fn, workflow.signature.parameters)
+    if workflow.is_agent:
+        # Its parameters are needs, and fields of its answer are outputs.
+        names = (workflow.gives,) if isinstance(workflow.gives, str) else workflow.gives
+        needs = {fact: need for fact, need in needs.items() if need.role == "required"}
+        gives = of_agent({fact: Give() for fact in names})
+    else:
+        gives = _gives(workflow.name, workflow.gives, workflow.signature.result.schema())
+    return StepDef(id=workflow.name, way=WorkflowWay(workflow.name), needs=needs, gives=gives)
 
 
 def graph_definition(graph: Graph) -> StepDef:

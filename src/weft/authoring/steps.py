@@ -18,11 +18,13 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.events import ABSENT, Policy, UndoPlan
 from weft.errors import UsageError
+from weft.runtime.key_limits import DeclaredLimit
 from weft.runtime.run.driver import CodeScope
 from weft.runtime.run.scopes import CURRENT
 from weft.steps.failures import rebuild
 from weft.steps.misfits import Misfit
 from weft.steps.python import PythonStep
+from weft.steps.resources import HostResources, resources_of
 from weft.steps.signature import NOTHING, Signature
 
 log = logging.getLogger("weft")
@@ -57,6 +59,10 @@ class StepGroup(Protocol):
         """Define a step again, because an undo was registered for it."""
         ...
 
+    def open_resources(self) -> HostResources | None:
+        """Return the resources that are open, if this process hosts the app."""
+        ...
+
 
 class Step(Generic[P, R]):
     """A registered step. Calling it returns a coroutine, and awaiting the coroutine performs the step."""
@@ -79,7 +85,8 @@ class Step(Generic[P, R]):
         self.body = body
         self.raises = tuple(raises)
         self.undo_plan: UndoPlan | None = None
-        self._group = group
+        self.group = group
+        self.limit: DeclaredLimit | None = None
         self._has_warned = False
         self.__doc__ = body.fn.__doc__
         self.__name__ = getattr(body.fn, "__name__", body.name)
@@ -127,7 +134,7 @@ class Step(Generic[P, R]):
         """
         if self.undo_plan is not None:
             raise UsageError(f"{self.name} already has an undo ({self.undo_plan.step}).", code="usage.name_taken")
-        undo: Step[Any, Any] = self._group.add_step(fn, name=None)
+        undo: Step[Any, Any] = self.group.add_step(fn, name=None)
         known = {parameter.name for parameter in self.signature.parameters} | {"result"}
         takes = [parameter.name for parameter in undo.signature.parameters]
         unknown = [p.name for p in undo.signature.parameters if p.required and p.name not in known]
@@ -142,7 +149,7 @@ class Step(Generic[P, R]):
             policy=undo.policy,
             defaults=msgspec.Raw(defaults) if (defaults := self.signature.defaults(None)) else ABSENT,
         )
-        self._group.redefine(self)
+        self.group.redefine(self)
         return undo  # type: ignore[return-value]  # a Step is called like its function
 
     def __repr__(self) -> str:
@@ -197,7 +204,10 @@ async def _call_function(step: Step[Any, R], given: bytes) -> R:
         log.info(
             "weft: %s was called outside a workflow, so it runs as a plain function and is not recorded", step.name
         )
-    value = step.fn(**step.signature.unpack(given, what=step.name))
+    arguments = step.signature.unpack(given, what=step.name)
+    if injected := step.signature.injected:
+        arguments.update(await resources_of(step.name, injected, step.group.open_resources()))
+    value = step.fn(**arguments)
     if inspect.isawaitable(value):
         value = await value
     return value  # type: ignore[no-any-return]

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from weft.authoring.steps import Step
 from weft.core.findings import Finding
 from weft.core.goal.definitions import StepDef
-from weft.core.graph.model import GraphModel, Node, StepWork, WorkflowWork
+from weft.core.graph.model import AgentWork, GraphModel, Node, StepWork, WorkflowWork
 from weft.steps.catalogued import why_planned
 from weft.steps.definition import DEFINED
 from weft.steps.signature import Signature
+
+if TYPE_CHECKING:
+    from weft.authoring.agents.workflow import AgentGroup
 
 
 class KnownWork(Protocol):
@@ -38,6 +41,10 @@ def unknown_work(graph: GraphModel, known: KnownWork) -> list[Finding]:
             findings += _check_name(node, "undo", node.undo.step, known.callable_names(), "step")
         if isinstance(work, WorkflowWork):
             findings += _check_name(node, "workflow", work.workflow, [*known.runnable_names(), graph.name], "workflow")
+    if any(isinstance(node.work, AgentWork) for node in graph.nodes.values()):
+        from weft.authoring.agents.documents import unknown_parts  # noqa: PLC0415 - only graphs with agents need it
+
+        findings += unknown_parts(graph, cast("AgentGroup", known))
     return findings
 
 

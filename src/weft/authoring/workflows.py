@@ -10,10 +10,13 @@ import msgspec
 from weft.authoring.runnable import Invocation, Runnable, RunnableGroup
 from weft.core import commands as c
 from weft.core import values
-from weft.errors import LimitExceeded, RunCancelled, RunFailed
-from weft.runtime.orders import check_run_id
+from weft.core.budgets import BudgetLimits
+from weft.errors import BudgetExceeded, LimitExceeded, NotAllowed, RunCancelled, RunFailed
+from weft.runtime.key_limits import DeclaredLimit
+from weft.runtime.orders import check_own_id
 from weft.runtime.run.driver import CodeDriver, CodeScope, current_scope
 from weft.runtime.service import RunService
+from weft.runtime.start_rules import DeclaredRule
 from weft.runtime.typed_words import reader_for_signature
 from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
@@ -32,6 +35,9 @@ class Workflow(Runnable[R], Generic[P, R]):
     version = ""
     timeout_ms = 0
 
+    is_agent = False
+    """Whether its runs are those of an agent."""
+
     def __init__(
         self,
         group: RunnableGroup,
@@ -42,14 +48,23 @@ class Workflow(Runnable[R], Generic[P, R]):
         version: str,
         timeout_ms: int,
         gives: str | tuple[str, ...] = (),
+        review: tuple[str, ...] = (),
+        rule: DeclaredRule | None = None,
+        budget: BudgetLimits | None = None,
     ) -> None:
         self.gives = gives
+        self.budget = budget
+        self.rule = rule
+        self.review = review
         self.name = name
         self.fn = fn
         self.signature = signature
         self.group: RunnableGroup = group
         self.version = version
         self.timeout_ms = timeout_ms
+        self.limit: DeclaredLimit | None = None
+        self.mcp = False
+        """Whether MCP clients may start it."""
         self.__doc__ = fn.__doc__
         self.__name__ = getattr(fn, "__name__", name)
         self.__module__ = fn.__module__
@@ -68,6 +83,10 @@ class Workflow(Runnable[R], Generic[P, R]):
         call.__qualname__ = self.name  # type: ignore[attr-defined]  # shown in Python's warning about a missing await
         return call
 
+    def program(self, context: object) -> WorkflowProgram:
+        """Return the program that its runs execute."""
+        return WorkflowProgram(self, context)
+
     def __repr__(self) -> str:
         return f"<weft workflow {self.name} version {self.version}>"
 
@@ -79,6 +98,8 @@ class WorkflowProgram:
         self.name = workflow.name
         self.version = workflow.version
         self.defaults = workflow.signature.defaults
+        self.review = workflow.review
+        self.budget = workflow.budget
         self._workflow = workflow
         self._context = context
 
@@ -119,10 +140,17 @@ async def perform_workflow(invocation: Invocation) -> Any:
     return await child_result(scope, invocation)
 
 
-async def child_result(scope: CodeScope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0) -> Any:
+async def child_result(
+    scope: CodeScope,
+    invocation: Invocation,
+    *,
+    run_id: str = "",
+    due_ms: int = 0,
+    budget: BudgetLimits | None = None,
+) -> Any:
     """Start a child run at this location, or find the one recorded there, and return its result."""
     workflow = invocation.workflow
-    entry = start_child(scope, invocation, run_id=run_id, due_ms=due_ms)
+    entry = start_child(scope, invocation, run_id=run_id, due_ms=due_ms, budget=budget)
     driver = scope.driver
     await driver.outcome(entry)
     if entry.failure is None:
@@ -134,10 +162,14 @@ def child_failed(entry: Any) -> Exception:
     """Return the exception for a child run that failed, was cancelled, or did not end before the timeout."""
     # The location is that of the call in this run, not one in the child.
     failure = msgspec.structs.replace(entry.failure, location=entry.key)
+    if failure.code == BudgetExceeded.code:
+        return rebuild(failure)
     if not entry.child:
         # The child was never started, because a limit of the tree was reached or the tree is cancelled.
         if failure.code == RunCancelled.code:
             return RunCancelled(failure.message, run_id="")
+        if failure.type == NotAllowed.__name__:
+            return NotAllowed(failure.message, code=failure.code)
         return LimitExceeded(failure.message, code=failure.code)
     match msgspec.json.decode(entry.output):
         case None:
@@ -148,17 +180,23 @@ def child_failed(entry: Any) -> Exception:
 
 
 def start_child(
-    scope: CodeScope, invocation: Invocation, *, run_id: str = "", due_ms: int = 0, awaited: bool = True
+    scope: CodeScope,
+    invocation: Invocation,
+    *,
+    run_id: str = "",
+    due_ms: int = 0,
+    awaited: bool = True,
+    budget: BudgetLimits | None = None,
 ) -> Any:
     """Return the entry of a child run at this location. Starts the run if none is recorded."""
     workflow = invocation.workflow
     driver = scope.driver
-    if run_id:
-        check_run_id(run_id)
     digest = values.digest(invocation.given)
     n, entry = driver.find(scope, workflow.name, "child", digest, invocation.given)
     if entry is not None:
         return entry
+    if run_id:
+        check_own_id(run_id)
     due = driver.outside.now() + due_ms if due_ms else 0
     return driver.ask(
         c.StartChild(
@@ -175,5 +213,6 @@ def start_child(
             awaited,
             workflow.timeout_ms,
             invocation.plan(),
+            budget or workflow.budget,
         )
     )

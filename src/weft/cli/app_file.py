@@ -51,6 +51,15 @@ def load_app(target: str, command: str = "a weft command") -> LoadedApp:
     return LoadedApp(_app_in(module, place, name), place)
 
 
+def file_of_app(target: str) -> Path:
+    """Return the file of ``app.py:name``, or of the module of ``shop.app:name``, as far as it can be found."""
+    place = target if _is_drive(target) else target.partition(":")[0]
+    path = Path(place)
+    if path.suffix == ".py" or path.is_file():
+        return path.resolve()
+    return Path.cwd().joinpath(*place.split(".")).resolve()
+
+
 def _is_drive(target: str) -> bool:
     return len(target) > 2 and target[1] == ":" and target[2] in "/\\" and ":" not in target[2:]
 
@@ -93,7 +102,8 @@ def _importing(place: str, command: str) -> Iterator[None]:
     try:
         yield
     except RunAtImport as error:
-        raise RunAtImport(f"{place} calls app.run() while {command} imports it.", hint=error.hint) from error
+        called = error.context.get("called", "app.run()")
+        raise RunAtImport(f"{place} calls {called} while {command} imports it.", hint=error.hint) from error
     except WeftError:
         raise
     except SystemExit as error:

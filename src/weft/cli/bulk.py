@@ -10,6 +10,7 @@ import msgspec
 
 from weft.cli.login import login
 from weft.cli.messages import say
+from weft.cli.operations import remote_of, run_operations
 from weft.cli.output import console, print_json, print_table
 from weft.cli.patches import declared_code
 from weft.cli.run_control import is_acted_on, say_who
@@ -17,7 +18,7 @@ from weft.cli.run_list import RunFilter, misspelt_attributes
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.ids import RunId
 from weft.core.plurals import pluralize
-from weft.runtime.bulk import REVIEW, BulkService
+from weft.runtime.bulk import REVIEW
 from weft.runtime.bulk_plan import BulkOrder, BulkPlan
 from weft.runtime.service import RunService
 from weft.stores import shown_url
@@ -58,9 +59,9 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
     """Print the dry run of a bulk and, if that is wanted, start it. Returns the exit code."""
     address = url_of(url, app)
     async with open_service(address) as service:
-        if typed.verb == "patch":
+        if typed.verb == "patch" and remote_of(service) is None:
             service.declared = declared_code(app)
-        bulks = BulkService(service)
+        bulks = run_operations(service).bulks
         order = typed.order(service.clock.now_ms())
         plan = await bulks.plan(order)
         for note in await misspelt_attributes(service, order.filter.where) if not plan.matched else ():
@@ -75,7 +76,7 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
         elif run is not None:
             print(run, flush=True)
         if run is not None:
-            await _say_who(service, run, typed.review)
+            await _say_who(service, RunId(run), typed.review)
             return 0
         return 0 if typed.dry_run or plan.matched == plan.unchanged else REFUSED
 

@@ -10,6 +10,7 @@ import msgspec
 
 from weft.cli.login import login
 from weft.cli.messages import say
+from weft.cli.operations import run_operations
 from weft.cli.output import print_json
 from weft.cli.store_access import open_run, open_service
 from weft.core.plurals import pluralize
@@ -33,11 +34,11 @@ async def export_run(run: str, options: ExportOptions, *, url: str | None, app: 
     if options.json and (options.tree or options.streams):
         raise UsageError("--json is for one run without children.", hint="Leave out --json: -o FILE --tree")
     async with open_run(run, url, app) as (service, row):
-        bundles = BundleService(service)
         if options.json:
-            events = await bundles.export_events(row.id, redact=options.redact)
+            events = await BundleService(service).export_events(row.id, redact=options.redact)
             data = msgspec.json.format(msgspec.json.encode(events), indent=1) + b"\n"
         else:
+            bundles = run_operations(service).bundles
             data = await bundles.export(row.id, tree=options.tree, streams=options.streams, redact=options.redact)
     out = options.out or (None if options.json or not sys.stdout.isatty() else _file_name(row.id))
     if out is None:
@@ -59,7 +60,7 @@ async def move_run(run: str, options: ExportOptions, *, to: str, reason: str, ur
         part = path.with_name(f"{path.name}.part")
         _write(part, b"")  # before the run ends, because then it is too late to find out
         try:
-            data = await BundleService(service).move(row.id, to=to, reason=reason, by=login())
+            data = await run_operations(service).bundles.move(row.id, to=to, reason=reason, by=login())
         except BaseException:
             part.unlink(missing_ok=True)
             raise
@@ -83,7 +84,7 @@ async def import_bundle(file: str, *, adopt: bool, url: str | None, app: str | N
     """Import the runs of a bundle and print their ids. Raises Corrupt, IdTaken, NotFound."""
     data = read_bundle_file(file)
     async with open_service(url, app, create=True) as service:
-        done = await BundleService(service).import_(data, adopt=adopt, by=login())
+        done = await run_operations(service).bundles.import_(data, adopt=adopt, by=login())
     if json:
         print_json(done)
         return

@@ -8,11 +8,11 @@ import msgspec
 
 from weft.cli.app_file import load_app
 from weft.cli.login import login
+from weft.cli.operations import run_operations
 from weft.cli.output import print_json
 from weft.cli.run_control import report
 from weft.cli.store_access import open_run
 from weft.errors import UsageError
-from weft.runtime.by_hand import GivenResult, set_result
 
 
 class TypedResult(NamedTuple):
@@ -28,18 +28,23 @@ class TypedResult(NamedTuple):
 
 async def set_by_hand(run: str, typed: TypedResult, *, url: str | None, app: str | None, json: bool) -> None:
     """End the work at a place with a result, or replace a recorded one. Raises UsageError, NotFound, Refused."""
-    given = GivenResult(
-        output=_read(typed.output),
-        error=typed.error,
-        performed=typed.performed,
-        force=typed.force,
-        reason=typed.reason,
-        by=login(),
-    )
+    output = _read(typed.output)
     async with open_run(run, url, app) as (service, row):
         if app is not None:
             service.declared = load_app(app, "weft set").app.catalogue()
-        await set_result(service, row.id, typed.place, given)
+        await (
+            run_operations(service)
+            .run_handle(row.id)
+            .set(
+                typed.place,
+                output,
+                error=typed.error,
+                performed=typed.performed,
+                force=typed.force,
+                reason=typed.reason,
+                by=login(),
+            )
+        )
         if json:
             now = await service.row(row.id)
             print_json({"id": now.id, "status": now.status, "place": typed.place})

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from weft.cli.app_file import load_app
 from weft.cli.messages import say
+from weft.cli.operations import remote_of
 from weft.cli.output import SafeText, console, print_json, print_table
 from weft.cli.plan import WITHOUT_APP, KnownSteps, known_steps
-from weft.cli.store_access import open_service, project_settings, store_label, url_of
+from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUnregistered, StepUpdated
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan_text import way_text
+from weft.documents.text import UnreadableText, read_text
+from weft.errors import UsageError
 from weft.goals import load_steps
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.goal_language import GOAL_LANGUAGES
+from weft.runtime.service import RunService
 from weft.runtime.step_keeper import can_be_checked, check_scripts
+from weft.settings import project_text
+
+if TYPE_CHECKING:
+    from weft.authoring.registrations import Registrations
+    from weft.authoring.remote import Remote
 
 HEALTH_STYLES = {"healthy": "green", "unhealthy": "red", "unknown": "dim"}
 WORDS = {StepRegistered: "registered", StepUpdated: "updated", StepUnregistered: "unregistered"}
@@ -79,21 +89,64 @@ async def change_steps(action: str, words: Sequence[str], *, url: str | None, ap
 
     Raises BadStep, NameTaken, UnknownStep.
     """
-    target = app or project_settings().get("app")
+    target = app or project_text("app")
     loaded = load_app(target, "weft steps") if target else None
     # A step without policies in the document gets those of its function.
     steps = loaded.app.registered if loaded is not None else None
     async with open_service(url_of(url, app, loaded), create=action == "register") as service:
-        stored = StoredCatalogue(service.store.definitions, service.clock)
-        events: list[AnyCatalogueEvent] = []
-        if action == "unregister":
-            events += await stored.unregister(*words)
+        remote = remote_of(service)
+        if remote is not None:
+            changed = await _change_through(remote, action, words)
         else:
-            change = stored.register if action == "register" else stored.update
-            for file in words:
-                events += await change(load_steps(file, GOAL_LANGUAGES, steps))
-    for event in events:
-        step = event.step.id if isinstance(event, StepRegistered | StepUpdated) else event.step_id
-        say(f"{WORDS.get(type(event), 'changed')} {step}")
-    if not events:
+            changed = await _change_here(service, action, words, steps)
+    for word, step in changed:
+        say(f"{word} {step}")
+    if not changed:
         say(f"nothing to do: {store_label(service.store.url)} already has these steps")
+
+
+async def _change_here(
+    service: RunService, action: str, words: Sequence[str], steps: Registrations | None
+) -> list[tuple[str, str]]:
+    """Change the catalogue in the store. Returns what happened to which step."""
+    stored = StoredCatalogue(service.store.definitions, service.clock)
+    events: list[AnyCatalogueEvent] = []
+    if action == "unregister":
+        events += await stored.unregister(*words)
+    else:
+        change = stored.register if action == "register" else stored.update
+        for file in words:
+            events += await change(load_steps(file, GOAL_LANGUAGES, steps))
+    return [
+        (
+            WORDS.get(type(event), "changed"),
+            event.step.id if isinstance(event, StepRegistered | StepUpdated) else event.step_id,
+        )
+        for event in events
+    ]
+
+
+async def _change_through(remote: Remote, action: str, words: Sequence[str]) -> list[tuple[str, str]]:
+    """Change the catalogue of a server. Returns what happened to which step."""
+    from weft.authoring.remote_operations import ServerInstallation
+
+    installation = ServerInstallation(remote)
+    changed: list[str] = []
+    for word in words:
+        if action == "unregister":
+            changed += await installation.remove_step(word)
+        else:
+            changed += await installation.change_steps(action, _document_in(word))
+    done = {"register": "registered", "update": "updated", "unregister": "unregistered"}[action]
+    return [(done, step) for step in changed]
+
+
+def _document_in(file: str) -> dict[str, Any]:
+    """Return the content of a file of steps, which the server checks. Raises UsageError."""
+    try:
+        data = read_text(Path(file).read_text("utf-8-sig")).data
+    except (OSError, UnicodeDecodeError, UnreadableText) as error:
+        raise UsageError(f"{file} cannot be read: {error}.") from None
+    if not isinstance(data, dict):
+        raise UsageError(f"{file} has no steps.", hint="It is a mapping with weft: steps/1 and steps.")
+    return data

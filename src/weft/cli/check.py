@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,10 +12,12 @@ import msgspec
 from rich.console import Console
 
 from weft.authoring.app import App
+from weft.authoring.registrations import Registrations
 from weft.authoring.unknown_work import unknown_work
 from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json
 from weft.core.findings import Finding
+from weft.core.graph.model import GraphModel
 from weft.core.graph.soundness import Flaw
 from weft.core.graph.soundness.flaws import shorten_moves
 from weft.core.plurals import pluralize
@@ -51,14 +54,38 @@ def _check(path: str, host: App | None) -> Iterator[tuple[str, Checked]]:
             yield path, check_document(path)
         else:
             registered = host.registered
-            yield path, check_document(path, registered.document_context(), partial(unknown_work, known=registered))
+            yield path, check_document(path, registered.document_context(), partial(_missing, registered=registered))
         return
     registered = load_app(path, "weft check").app.registered
-    graphs = registered.graphs()
-    if not graphs:
-        raise UsageError(f"There is no graph in {path}.", hint='Register one: app.graph("leads.yaml")')
+    graphs, agents = registered.graphs(), list(_checked_agents(registered))
+    if not graphs and not agents:
+        raise UsageError(f"There is no graph and no agent in {path}.", hint='Register one: app.graph("leads.yaml")')
     for graph in graphs:
-        yield path, check_loaded(graph.loaded, unknown=partial(unknown_work, known=registered))
+        yield path, check_loaded(graph.loaded, unknown=partial(_missing, registered=registered))
+    for checked_agent in agents:
+        yield path, checked_agent
+
+
+def _checked_agents(registered: Registrations) -> Iterator[Checked]:
+    if "weft.authoring.agents.agent" not in sys.modules:
+        return  # the program declares no agents
+    from weft.authoring.agents.check import agent_findings, agents_of
+
+    for agent in agents_of(registered):
+        findings = agent_findings(agent, registered)
+        refused = any(finding.severity == "error" for finding in findings)
+        yield Checked(agent.name, "refused" if refused else "sound", findings, [])
+
+
+def _missing(graph: GraphModel, registered: Registrations) -> list[Finding]:
+    """Return what is not registered, and what the policy of the app denies. Raises BadPolicy."""
+    found = unknown_work(graph, registered)
+    rules = registered.policy.read()
+    if rules is None:
+        return found
+    from weft.agents.policy.graph_work import policy_findings
+
+    return [*found, *policy_findings(graph, rules)]
 
 
 def _print(out: Console, place: str, checked_graph: Checked) -> None:

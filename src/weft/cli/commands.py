@@ -11,10 +11,18 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from weft.cli.backup_command import backup, restore
+from weft.cli.budget_command import budget
 from weft.cli.bundle_commands import export, import_, replay
 from weft.cli.check_command import check
 from weft.cli.diff_command import diff
+from weft.cli.doctor_command import doctor
 from weft.cli.fork_command import fork
+from weft.cli.init_command import init
+from weft.cli.logs_command import logs
+from weft.cli.mcp_command import mcp
+from weft.cli.models_command import models
+from weft.cli.monitoring import monitoring
 from weft.cli.options import (
     AppFile,
     Arguments,
@@ -22,6 +30,7 @@ from weft.cli.options import (
     Input,
     Json,
     OfWorkflow,
+    Priority,
     Processes,
     Run,
     Since,
@@ -31,10 +40,13 @@ from weft.cli.options import (
 )
 from weft.cli.parser import LOOKING, OTHER, RUNNING, STEERING, CommandGroup, TextCommand
 from weft.cli.patch_command import patch
+from weft.cli.policy_command import policy
 from weft.cli.retention_command import delete, gc, keep
 from weft.cli.schedule_command import schedule
 from weft.cli.set_command import set_result
+from weft.cli.status_command import status
 from weft.cli.steer_commands import cancel, pause, resume, retry
+from weft.cli.tools_command import tools
 from weft.cli.workflows_command import workflows
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -93,6 +105,12 @@ def _count(text: str | None, option: str, least: int) -> int:
     return int(text)
 
 
+def _whole(text: str, option: str) -> int:
+    if not text.isascii() or not text.removeprefix("-").isdigit():
+        raise typer.BadParameter(f"{text!r} is not a whole number.", param_hint=option)
+    return int(text)
+
+
 # --- run ----------------------------------------------------------------------------------------------------------
 
 
@@ -128,21 +146,22 @@ def start(
     ] = None,
     id: Id = None,
     input: Input = None,
+    priority: Priority = "0",
     url: Url = None,
     app: AppFile = None,
 ) -> None:
     """Start a run in the process that hosts the workflow or can reach the goals, and print its id."""
     from weft.cli.run import start_goals, start_run
 
-    words = arguments or []
+    words, rank = arguments or [], _whole(priority, "--priority")
     goals = [name for names in goal or [] for name in names.split(",") if name]
     if goals:
         words = [workflow, *words] if workflow else words
-        _wait(start_goals(goals, words=words, source=input, id=id, url=url, app=app))
+        _wait(start_goals(goals, words=words, source=input, id=id, url=url, app=app, priority=rank))
         return
     if not workflow:
         raise typer.BadParameter("Name a workflow, or --goal.", param_hint="WORKFLOW")
-    _wait(start_run(workflow, words=words, source=input, id=id, url=url, app=app))
+    _wait(start_run(workflow, words=words, source=input, id=id, url=url, app=app, priority=rank))
 
 
 Files = Annotated[list[str] | None, typer.Argument(metavar="[FILE[:NAME]]...", help="The files with the apps.")]
@@ -161,13 +180,27 @@ def serve(
     processes: Processes = "1",
     url: Url = None,
 ) -> None:
-    """Host apps and answer requests: engine, HTTP API and status page."""
+    """Host apps and answer requests: engine, HTTP API and web UI."""
     from weft.cli.serve import ServeOptions
     from weft.cli.serve import serve as serve_apps
 
     count = _count(processes, "--processes", 1)
     options = ServeOptions(files=files or [], queues=queue or [], url=url, processes=count)
     serve_apps(options, host=host, port=_count(port, "--port", 0))
+
+
+@declare(RUNNING)
+def dev(
+    files: Files = None,
+    *,
+    port: Annotated[str, typer.Option(metavar="N", help="The port; 0 picks a free one.")] = "8420",
+    url: Url = None,
+) -> None:
+    """Serve apps on this machine, and serve new code when a file is saved; errors are shown in the web UI."""
+    from weft.cli.dev import develop
+    from weft.cli.serve import ServeOptions
+
+    develop(ServeOptions(files=files or [], url=url), port=_count(port, "--port", 0))
 
 
 @declare(RUNNING)
@@ -212,6 +245,22 @@ def list_(
 
 
 @declare(LOOKING)
+def ui(
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="The run to show first.")] = None,
+    *,
+    print_only: Annotated[
+        bool, typer.Option("--print", help="Print the address, and open no browser.", show_default=False)
+    ] = False,
+    url: Url = None,
+    app: AppFile = None,
+) -> None:
+    """Open the web UI: that of the server that hosts the store, else one for this store alone."""
+    from weft.cli.ui import show_ui
+
+    show_ui(run, url=url, app=app, print_only=print_only)
+
+
+@declare(LOOKING)
 def show(
     run: Run,
     *,
@@ -219,6 +268,7 @@ def show(
     svg: Annotated[bool, typer.Option("--svg", help="Print the picture of a graph or goal run as SVG.")] = False,
     mermaid: Annotated[bool, typer.Option("--mermaid", help="Print it as a Mermaid flowchart.")] = False,
     versions: Annotated[bool, typer.Option("--versions", help="List its patches instead.")] = False,
+    conversation: Annotated[bool, typer.Option("--conversation", help="Print what an agent said and called.")] = False,
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
@@ -226,10 +276,11 @@ def show(
     """Show one run: its status and what it has recorded, drawn."""
     from weft.cli.show import print_picture, print_run
 
-    if versions:
+    if versions or conversation:
+        from weft.cli.conversation import print_conversation
         from weft.cli.patches import print_versions
 
-        _wait(print_versions(run, url=url, app=app, json=json))
+        _wait((print_versions if versions else print_conversation)(run, url=url, app=app, json=json))
         return
     if svg or mermaid:
         _wait(print_picture(run, kind="svg" if svg else "mermaid", url=url, app=app))
@@ -341,14 +392,6 @@ def steps(
 
 
 @declare(LOOKING)
-def status(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
-    """Show where the store is, its size, and how many runs it has."""
-    from weft.cli.run_list import print_status
-
-    _wait(print_status(url=url, app=app, json=json))
-
-
-@declare(LOOKING)
 def hosts(*, url: Url = None, app: AppFile = None, json: Json = False) -> None:
     """List hosts: what each one owns, and when it was last seen."""
     from weft.cli.hosts import print_hosts
@@ -365,14 +408,16 @@ def send(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The name that the run waits for.")],
     body: Annotated[str, typer.Argument(metavar="[BODY]", help="JSON, or text; - reads it from stdin.")] = "null",
     *,
-    key: Annotated[str | None, typer.Option(metavar="KEY", help="Two messages with the same key count as one.")] = None,
+    message_key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Two messages with the same key count as one.")
+    ] = None,
     url: Url = None,
     app: AppFile = None,
 ) -> None:
     """Deliver a message to a run."""
     from weft.cli.run_control import send_message
 
-    _wait(send_message(run, name, body, key=key, url=url, app=app))
+    _wait(send_message(run, name, body, key=message_key, url=url, app=app))
 
 
 @declare(STEERING)
@@ -436,6 +481,10 @@ def queue(
         typer.Option(metavar="N/TIME", help="Start at most N tasks in that time: 10/s, 500/1h, none."),
     ] = None,
     priority: Annotated[str | None, typer.Option(metavar="N", help="Higher comes first; 0 is usual.")] = None,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Publish its tasks on a Redis stream, for workers in any language."),
+    ] = None,
     url: Url = None,
     app: AppFile = None,
     json: Json = False,
@@ -443,7 +492,7 @@ def queue(
     """List queues with their limits over all hosts, or set these limits."""
     from weft.cli.queues import LimitChange, limit_queue, print_queues
 
-    change = LimitChange(concurrency, rate, priority)
+    change = LimitChange(concurrency, rate, priority, stream)
     if change.is_empty():
         _wait(print_queues(name, url=url, app=app, json=json))
         return
@@ -452,23 +501,24 @@ def queue(
     _wait(limit_queue(name, change, url=url, app=app))
 
 
-declare(LOOKING)(workflows)
+declare(RUNNING)(mcp)
+for _view in (workflows, models, diff, logs, status):
+    declare(LOOKING)(_view)
 declare(STEERING)(patch)
-declare(LOOKING)(diff)
 declare(STEERING)(fork)
 declare(OTHER)(export)
 declare(OTHER, "import")(import_)
 declare(OTHER)(replay)
 declare(STEERING, name="set")(set_result)
-declare(STEERING)(schedule)
-for _verb in (cancel, pause, resume, retry, delete, keep, gc):
+for _verb in (budget, schedule, cancel, pause, resume, retry, delete, keep, gc):
     declare(STEERING)(_verb)
 
 
 # --- more ---------------------------------------------------------------------------------------------------------
 
 
-declare(OTHER)(check)
+for _own in (check, monitoring, policy, tools, init, doctor, backup, restore):
+    declare(OTHER)(_own)
 
 
 @declare(OTHER)

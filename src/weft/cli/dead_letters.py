@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from weft.cli.messages import say
+from weft.cli.operations import run_operations
 from weft.cli.output import SafeText, console, document, failure_text, iso, moment, print_json, print_table, value
 from weft.cli.store_access import open_run, open_service, store_label, url_of
-from weft.core import commands as c
-from weft.core.ids import RunId
 from weft.errors import UsageError
 from weft.observe.dead_letters import all_dead_letters
 from weft.stores import shown_url
@@ -57,6 +56,5 @@ async def change_dead_letter(action: str, letter: str, *, url: str | None, app: 
     if not colon:
         raise UsageError(f"{letter!r} is not the id of a dead letter.", hint="Its id is RUN:TOKEN: weft dlq list")
     async with open_run(run, url, app) as (service, row):
-        command = c.RequeueLetter(token) if action == "requeue" else c.DiscardLetter(token)
-        await service.tell(RunId(row.id), command)
+        await run_operations(service).change_letter(row.id, token, action)
         say(f"the dead letter of {row.id} is {'requeued' if action == 'requeue' else 'discarded'}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -14,6 +14,7 @@ from weft.cli.store_access import open_service
 from weft.core.durations import format_ms
 from weft.core.graph.differences import ChangedParts
 from weft.core.values import preview_text
+from weft.documents.json_diff import ChangedValue
 from weft.observe.diff import Diff, DiffService, diff_files
 from weft.observe.graph_diff import DocumentDiff
 from weft.observe.run_diff import Difference, TraceDiff
@@ -50,15 +51,15 @@ def _print_runs(out: Console, found: Diff, runs: TraceDiff) -> None:
         )
     if runs.first is not None:
         out.print(SafeText(f"First divergence: {runs.first.place}, {runs.first.aspect}", style="bold"))
-        _print_lines(out, _lines(runs.first))
+        print_changes(out, value_lines(runs.first.changes))
     rest = [one for one in runs.changed if one != runs.first]
     if rest:
         out.print(SafeText("Changed", style="bold"))
-        _print_lines(out, (line for one in rest for line in _with_place(one)))
+        print_changes(out, (line for one in rest for line in _with_place(one)))
     for mark, name, places in (("-", found.a.name, runs.only_a), ("+", found.b.name, runs.only_b)):
         if places:
             out.print(SafeText(f"Only in {name}", style="bold"))
-            _print_lines(out, (f"  {mark} {place}" for place in places))
+            print_changes(out, (f"  {mark} {place}" for place in places))
     if runs.times:
         out.print(SafeText("Times", style="bold"))
         for time in runs.times[:TIMES_MAX]:
@@ -67,19 +68,21 @@ def _print_runs(out: Console, found: Diff, runs: TraceDiff) -> None:
 
 def _with_place(one: Difference) -> Iterator[str]:
     yield f"  {one.place}, {one.aspect}"
-    for line in _lines(one):
+    for line in value_lines(one.changes):
         yield f"  {line}"
 
 
-def _lines(one: Difference) -> Iterator[str]:
-    for change in one.changes:
+def value_lines(changes: Iterable[ChangedValue]) -> Iterator[str]:
+    """Yield changed values, each before and after."""
+    for change in changes:
         pointer = f"{change.pointer}  " if change.pointer else ""
         for mark, value in (("-", change.a), ("+", change.b)):
             if value is not UNSET:
                 yield f"  {mark} {pointer}{preview_text(value)}"
 
 
-def _print_lines(out: Console, lines: Iterator[str]) -> None:
+def print_changes(out: Console, lines: Iterator[str]) -> None:
+    """Print the first lines of a diff."""
     shown = list(lines)
     for line in shown[:SHOWN_MAX]:
         out.print(SafeText(line, style={"-": "red", "+": "green"}.get(line.strip()[:1], "")))

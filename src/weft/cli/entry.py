@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from weft.cli.messages import print_error, say
 from weft.errors import ForeignAwait, UsageError, WeftError
+from weft.settings import variable
 
 REFUSED = 1
 MISUSED = 2
@@ -78,7 +79,7 @@ def _show_usage(error: Exception) -> None:
 
 
 def _show_trace() -> None:
-    if os.environ.get("WEFT_DEBUG"):
+    if variable("WEFT_DEBUG"):
         traceback.print_exc()
 
 

@@ -7,10 +7,10 @@ from typing import Any
 from weft.cli.arguments import pairs
 from weft.cli.login import login
 from weft.cli.messages import say
+from weft.cli.operations import run_operations
 from weft.cli.output import print_json
 from weft.cli.store_access import open_run
 from weft.runtime.fork_order import ForkOrder, check_order
-from weft.runtime.forks import ForkService
 from weft.runtime.typed_words import parse_word
 
 
@@ -29,7 +29,7 @@ def read_order(*, at: str | None, visit: str | None, **typed: Any) -> ForkOrder:
 async def fork_run(run: str, order: ForkOrder, *, url: str | None, app: str | None, json: bool) -> None:
     """Fork a run, and print the id of the fork."""
     async with open_run(run, url, app) as (service, row):
-        forked = await ForkService(service).fork(row.id, order, by=login())
+        forked = await run_operations(service).fork(row.id, order, by=login())
     if json:
         print_json(forked)
         return

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from weft.cli.output import SafeText, age, console, iso, print_json, print_table
+from weft.cli.run_control import sees_hosts
 from weft.cli.store_access import open_service, store_label, url_of
+from weft.errors import NotAllowed
 from weft.ports.hosts import HostRow
 from weft.runtime.clock import SystemClock
 from weft.stores import shown_url
@@ -18,6 +20,8 @@ async def print_hosts(*, url: str | None, app: str | None, json: bool) -> None:
     """Print all hosts with what each owns. A dead host is listed until others have claimed its runs."""
     address = url_of(url, app)
     async with open_service(address) as service:
+        if not sees_hosts(service):
+            raise NotAllowed("The hosts concern all tenants.", hint="Use a key without a tenant.")
         hosts = await service.store.hosts.list_all()
     if json:
         print_json({"store": shown_url(address), "hosts": [_document(host) for host in hosts]})

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.cli.messages import say
+from weft.cli.operations import installation_operations
 from weft.cli.output import console, iso, moment, print_json, print_table
 from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.core.durations import duration_ms
@@ -15,7 +16,7 @@ from weft.core.ids import Millis
 from weft.errors import NotFound, UsageError
 from weft.ports.access import ApiKey
 from weft.runtime.service import RunService
-from weft.server.access.keys import NewKey, new_key
+from weft.server.access.keys import NewKey
 
 NEVER = "never"
 
@@ -30,9 +31,8 @@ async def create_key(request: NewKey, *, expires: str, url: str | None, app: str
     async with open_service(url, app, create=True) as service:
         now = Millis(service.clock.now_ms())
         until = None if expires == NEVER else Millis(now + duration_ms(expires))
-        text, key = new_key(msgspec.structs.replace(request, expires_at=until), now)
-        was_open = await service.store.access.is_open()
-        await service.store.access.add(key)
+        wanted = msgspec.structs.replace(request, expires_at=until)
+        text, key, was_open = await installation_operations(service).create_key(wanted, now)
         if json:
             print_json({"key": text, **_document(key, now)})
         else:
@@ -50,7 +50,7 @@ async def print_keys(*, url: str | None, app: str | None, json: bool) -> None:
     now = Millis(0)
     if store_exists(address):
         async with open_service(address) as service:
-            keys, now = list(await service.store.access.keys()), Millis(service.clock.now_ms())
+            keys, now = list(await installation_operations(service).keys()), Millis(service.clock.now_ms())
     if json:
         print_json({"store": address, "keys": [_document(key, now) for key in keys]})
         return
@@ -69,13 +69,13 @@ async def revoke_key(key_id: str, *, url: str | None, app: str | None) -> None:
     """Revoke a key. Servers refuse it within a second."""
     async with open_service(url, app) as service:
         key = await _find_key(service, key_id)
-        await service.store.access.revoke(key.id, now=Millis(service.clock.now_ms()))
+        await installation_operations(service).revoke_key(key.id, Millis(service.clock.now_ms()))
         print(f"{key.id} of {key.name} is revoked; servers refuse it within a second")
 
 
 async def _find_key(service: RunService, text: str) -> ApiKey:
     """Find a key by its id, the beginning of its id, or its name. Raises NotFound, UsageError."""
-    keys = await service.store.access.keys()
+    keys = await installation_operations(service).keys()
     found = [key for key in keys if key.id.startswith(text)] or [key for key in keys if key.name == text]
     if len(found) > 1:
         names = ", ".join(f"{key.id} ({key.name})" for key in found[:5])

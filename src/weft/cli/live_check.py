@@ -14,10 +14,12 @@ from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json, print_table
 from weft.cli.patches import read_patch
 from weft.cli.run_list import RunFilter
-from weft.cli.store_access import open_service, project_settings, store_label, url_of
+from weft.cli.store_access import open_service, store_label, url_of
+from weft.core.plurals import pluralize
 from weft.errors import UsageError
 from weft.observe.live_check import NEXT, LiveReport, OpenRuns
 from weft.observe.live_finding import HARMLESS
+from weft.settings import project_text
 from weft.stores import shown_url
 
 
@@ -41,7 +43,7 @@ class TypedCheck(msgspec.Struct, frozen=True):
 
 async def check_open_runs(typed: TypedCheck, *, url: str | None, app: str | None, json: bool) -> bool:
     """Check open runs and print what was found. Returns whether a run would not go on with this code."""
-    targets = [*typed.files, *([app] if app is not None else [])] or [project_settings().get("app", "")]
+    targets = [*typed.files, *([app] if app is not None else [])] or [project_text("app")]
     if len(targets) != 1 or not targets[0]:
         raise UsageError("weft check --live needs one app.", hint="weft check app.py --live, or --app app.py")
     loaded = load_app(targets[0], "weft check")
@@ -68,7 +70,7 @@ def _change(to: str | None) -> str | Mapping[str, Any] | None:
 def _print(report: LiveReport, address: str) -> None:
     out = console()
     left_out = f", {report.left_out:,} alike left out" if report.left_out else ""
-    out.print(f"{report.checked:,} open runs checked{left_out}. Store: {store_label(address)}.")
+    out.print(f"{pluralize(report.checked, 'open run')} checked{left_out}. Store: {store_label(address)}.")
     if report.groups:
         print_table(
             out,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from weft.cli.messages import say
-from weft.cli.store_access import file_of, open_service, store_exists, store_label, url_of
+from weft.cli.store_access import file_of, open_service, refuse_server, store_exists, store_label, url_of
 from weft.errors import UsageError
 from weft.extras import require
 
@@ -11,10 +11,11 @@ from weft.extras import require
 async def migrate_store(*, dry_run: bool, url: str | None, app: str | None) -> None:
     """Migrate a store. This is optional: opening a store migrates it, too."""
     address = url_of(url, app)
+    refuse_server(address, "weft migrate", "it changes the schema of a store")
     if dry_run:
         await _print_pending(address)
         return
-    names = [name for name, _ in await _pending(address)]
+    names = [name for name, _ in await pending_migrations(address)]
     async with open_service(address, create=True):
         pass
     outcome = f"applied {', '.join(names)}" if names else "nothing to do: it has this version's schema"
@@ -22,21 +23,21 @@ async def migrate_store(*, dry_run: bool, url: str | None, app: str | None) -> N
 
 
 async def _print_pending(address: str) -> None:
-    pending = await _pending(address)
+    pending = await pending_migrations(address)
     for name, text in pending:
         print(f"-- {name}\n{text.rstrip()}\n")
     if not pending:
         say(f"{store_label(address)}: nothing to do: it has this version's schema")
 
 
-async def _pending(address: str) -> list[tuple[str, str]]:
+async def pending_migrations(address: str) -> list[tuple[str, str]]:
     """Return the names and the SQL of the migrations that are not applied yet."""
     if address.startswith("sqlite:"):
         # Imported here, because it imports the SQLite library.
-        from weft.stores.sqlite.schema import pending_migrations
+        from weft.stores.sqlite.schema import pending_migrations as pending_in_sqlite
 
         path = file_of(address) if store_exists(address) else None
-        return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending_migrations(path)]
+        return [(f"{file.stem}.sql", file.read_text("utf-8")) for file in pending_in_sqlite(path)]
     if not address.startswith(("postgresql://", "postgres://")):
         raise UsageError(f"{address} has no schema.", hint="Name a store: --url postgresql://user@host/database")
     require("postgres", "A store in Postgres")

@@ -6,7 +6,10 @@ from typing import Annotated
 
 import typer
 
-Url = Annotated[str | None, typer.Option("--url", metavar="URL", help="The store, such as sqlite:///shop/weft.db.")]
+Url = Annotated[
+    str | None,
+    typer.Option("--url", metavar="URL", help="The store, such as sqlite:///shop/weft.db, or a server: https://…"),
+]
 Processes = Annotated[
     str, typer.Option(metavar="N", help="How many processes share the work, on one store: one for each core.")
 ]
@@ -21,6 +24,9 @@ Arguments = Annotated[
 ]
 Input = Annotated[str | None, typer.Option("--input", metavar="FILE", help="A JSON file with the arguments.")]
 Id = Annotated[str | None, typer.Option("--id", metavar="ID", help="The id of the run. A repeated id is the same run.")]
+Priority = Annotated[
+    str, typer.Option("--priority", metavar="N", help="Of runs and steps that wait, higher ones come first.")
+]
 WorkflowName = Annotated[str, typer.Argument(metavar="WORKFLOW", help="Its name.")]
 Runs = Annotated[list[str] | None, typer.Argument(metavar="[RUN]...", help="Ids; one may be the beginning of an id.")]
 OfWorkflow = Annotated[str | None, typer.Option("--workflow", metavar="NAME", help="Only runs of this workflow.")]

@@ -16,6 +16,7 @@ from rich.text import Text as RichText
 from weft.core import values
 from weft.core.durations import format_ms
 from weft.core.escapes import escape_controls, escape_json, escape_line
+from weft.core.start_rules import key_of_slot
 from weft.errors import Failure
 from weft.ports.store import RunRow
 
@@ -165,4 +166,6 @@ def run_document(row: RunRow) -> dict[str, Any]:
         "attributes": dict(row.attributes),
         "hosted": row.owner is not None,
         "fault": row.fault,
+        "priority": row.priority,
+        "key": key_of_slot(row.slot) if row.slot is not None else None,
     }

@@ -10,18 +10,20 @@ from typing import Any
 import msgspec
 
 from weft.cli.app_file import load_app
+from weft.cli.diffs import print_changes, value_lines
 from weft.cli.login import login
-from weft.cli.output import console, lines, print_json, print_table
-from weft.cli.store_access import open_run, project_settings
+from weft.cli.operations import remote_of, run_operations
+from weft.cli.output import SafeText, console, lines, print_json, print_table
+from weft.cli.store_access import open_run
 from weft.core.durations import duration_ms
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.patches import patch_refused
 from weft.documents.text import UnreadableText, read_text
 from weft.errors import BadPatch, NotFound
-from weft.runtime.asked_patches import PatchRequests
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.patches import PatchOptions, PatchService
 from weft.runtime.programs import is_published
+from weft.settings import project_text
 
 
 class TypedPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,14 +55,14 @@ async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | 
     )
     document = _document(typed)
     async with open_run(run, url, app) as (service, row):
-        if not is_published(row.style):
+        if not is_published(row.style) and remote_of(service) is None:
             service.declared = declared_code(app)
-        patches = PatchService(service)
+        operations = run_operations(service)
         if typed.undo:
-            plan = await patches.undo(row.id, options, redo=typed.redo, ends=typed.ends)
+            plan = await operations.undo_patch(row.id, options, redo=typed.redo, ends=typed.ends)
         else:
             try:
-                plan = await patches.patch(row.id, document, options)
+                plan = await operations.patch(row.id, document, options)
             except BadPatch as error:
                 raise _in_file(error, typed.file) from None
     if json:
@@ -81,7 +83,7 @@ def _in_file(error: BadPatch, file: str | None) -> BadPatch:
 async def withdraw_patch(run: str, number: int, *, reason: str, url: str | None, app: str | None, json: bool) -> None:
     """Drop a patch that waits or is being reviewed. Raises NotFound, Refused."""
     async with open_run(run, url, app) as (service, row):
-        found = await PatchRequests(service).withdraw(row.id, number, by=login(), reason=reason)
+        found = await run_operations(service).run_handle(row.id).withdraw_patch(number, by=login(), reason=reason)
     if json:
         print_json(found)
     else:
@@ -90,7 +92,7 @@ async def withdraw_patch(run: str, number: int, *, reason: str, url: str | None,
 
 def declared_code(app: str | None) -> HostCatalogue | None:
     """Return the workflows of the app that was named, here or in ``[tool.weft]``. Raises UsageError."""
-    target = app or project_settings().get("app")
+    target = app or project_text("app")
     return load_app(target, "weft patch").app.catalogue() if target else None
 
 
@@ -140,7 +142,12 @@ async def print_versions(run: str, *, url: str | None, app: str | None, json: bo
         )
         for one in found
     ]
-    print_table(console(), ("REV", "VERSION", "SINCE", "BY", "CHANGE", "REASON"), rows)
+    out = console()
+    print_table(out, ("REV", "VERSION", "SINCE", "BY", "CHANGE", "REASON"), rows)
+    for one in found:
+        if one.diff:
+            out.print(SafeText(f"Rev {one.rev}", style="bold"))
+            print_changes(out, value_lines(one.diff))
 
 
 def _taken_back(rev: int, undone: Mapping[int, int]) -> str:

@@ -13,8 +13,9 @@ from weft.authoring.goals import Plan
 from weft.authoring.group import Group, Registrar
 from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.messages import say
+from weft.cli.operations import remote_of
 from weft.cli.output import SafeText, age, console, iso, lines, print_json, with_full_stop
-from weft.cli.store_access import open_service, project_settings, store_exists, store_label, url_of
+from weft.cli.store_access import open_service, store_exists, store_label, url_of
 from weft.core.plurals import pluralize
 from weft.errors import UnknownStep, UsageError
 from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
@@ -24,6 +25,7 @@ from weft.runtime.memo_lookup import find_reusable
 from weft.runtime.programs import StoredGraph, graph_definition, store_definition
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
+from weft.settings import project_text
 
 WITHOUT_APP = "To include the steps of an app, add --app FILE"
 
@@ -46,7 +48,7 @@ async def known_steps(
     url: str | None, app: str | None, command: str, *, create: bool = False
 ) -> AsyncIterator[KnownSteps]:
     """Return the steps of the app and of the store, as a host would know them. Raises NameTaken, BadStep."""
-    target = app or project_settings().get("app")
+    target = app or project_text("app")
     loaded: LoadedApp | None = load_app(target, command) if target else None
     address = url_of(url, app, loaded)
     group: Registrar = loaded.app if loaded is not None else Group()
@@ -94,7 +96,7 @@ async def print_plan(
     async with known_steps(url, app, "weft plan", create=plan_format.freeze is not None) as known:
         plan = _planned(known, goals, names)
         if plan_format.freeze is not None:
-            await _freeze(plan, plan_format.freeze, known)
+            await _freeze(plan, plan_format.freeze, known, names)
             return 0
         reuse: dict[str, Memo] = {}
         if known.service is not None:
@@ -146,12 +148,19 @@ def _document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
     return dict(body)
 
 
-async def _freeze(plan: Plan, name: str, known: KnownSteps) -> None:
+async def _freeze(plan: Plan, name: str, known: KnownSteps, given: Sequence[str]) -> None:
     """Store the plan as a graph, which every process that has its steps can host."""
     if known.service is None:
         raise UsageError(
             f"{known.address} is not durable, so no graph can be stored in it.", hint="Name a store: --url"
         )
+    remote = remote_of(known.service)
+    if remote is not None:
+        from weft.authoring.remote_operations import ServerInstallation
+
+        frozen = await ServerInstallation(remote).freeze(plan.goals, given, name)
+        say(f"{name} is stored as a graph, version {frozen.version}: {pluralize(frozen.nodes, 'node')}")
+        return
     loaded = plan.freeze(name).load()
     definition = graph_definition(StoredGraph(loaded.source, loaded.graph), now=known.service.clock.now_ms())
     await store_definition(known.service.store.definitions, definition)

@@ -37,7 +37,8 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 class ChildCommand(msgspec.Struct, frozen=True, kw_only=True):
     """What a child process runs. It gets this as its only argument."""
 
-    command: Literal["serve", "worker"]
+    command: Literal["serve", "worker", "import"]
+    """``import`` only imports the apps, to see whether they can be served."""
     files: Sequence[str]
     queues: Sequence[str]
     url: str | None
@@ -64,6 +65,12 @@ class ChildReport(msgspec.Struct, frozen=True, kw_only=True):
         """Return the error that kept the child from starting."""
         kind = UsageError if self.misused else Unavailable
         return kind(self.message, hint=self.hint, code=self.code)
+
+
+class DevError(msgspec.Struct, frozen=True):
+    """What the parent tells a server under development: why the code that was saved last is not running."""
+
+    message: str
 
 
 def check_processes(count: int, url: str) -> None:
@@ -120,6 +127,11 @@ class ChildProcess:
                 return None
             raw += part
         return msgspec.json.decode(raw, type=ChildReport)
+
+    async def send(self, told: DevError) -> None:
+        """Tell the process something."""
+        with contextlib.suppress(OSError):
+            await asyncio.get_running_loop().sock_sendall(self._channel, msgspec.json.encode(told) + b"\n")
 
     def send_signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
@@ -264,12 +276,21 @@ class ParentProcess:
         with contextlib.suppress(OSError):
             self._channel.sendall(msgspec.json.encode(report) + b"\n")
 
-    def stop_when_gone(self) -> None:
-        """Send SIGTERM to this process when the parent has ended."""
+    def listen(self, on_error: Callable[[DevError], None] | None = None) -> None:
+        """Receive what the parent tells. Sends SIGTERM to this process when the parent has ended."""
         loop = asyncio.get_running_loop()
+        received = bytearray()
 
-        def gone() -> None:
-            loop.remove_reader(self._channel)
-            os.kill(os.getpid(), signal.SIGTERM)
+        def read() -> None:
+            part = self._channel.recv(65_536)
+            if not part:
+                loop.remove_reader(self._channel)
+                os.kill(os.getpid(), signal.SIGTERM)
+                return
+            received.extend(part)
+            while b"\n" in received and on_error is not None:
+                line, _, rest = received.partition(b"\n")
+                received[:] = rest
+                on_error(msgspec.json.decode(bytes(line), type=DevError))
 
-        loop.add_reader(self._channel, gone)
+        loop.add_reader(self._channel, read)

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from weft.cli.arguments import pairs
 from weft.cli.login import login
+from weft.cli.messages import say
 from weft.cli.output import age, console, document, iso, moment, pretty, print_json, print_table
 from weft.cli.run_control import report, run_handle
 from weft.cli.store_access import open_service, store_exists, store_label, url_of
@@ -138,12 +139,22 @@ async def answer_question(question: str, given: TypedAnswer, *, url: str | None,
         location = asked.place if asked is not None else location
         # With the current digest, the answer is refused if the question changes in the meantime.
         digest = given.digest or (asked.digest if asked is not None else "")
-        by = given.by if given.by is not None else login()
+        by = _answering_as(service, given.by)
         form = form_of(given.form, schema) if given.form else None
         handle = run_handle(service, row)
         await handle.decide(location, approved=given.approved, by=by, reason=given.reason, form=form, digest=digest)
         done = "approved" if given.approved else "rejected"
         await report(service, row, f"{done} {row.id}:{location}{f' as {by}' if by else ''}", "the answer is kept")
+
+
+def _answering_as(service: RunService, given: str | None) -> str:
+    """Return the name under which the caller answers; empty if the API key of a server says who it is."""
+    remote = getattr(service.store, "remote", None)
+    if remote is None or not remote.has_key:
+        return given if given is not None else login()
+    if given is not None:
+        say("--by is ignored: the key says who answers.")
+    return ""
 
 
 async def _find_place(service: RunService, question: str) -> tuple[RunRow, str]:

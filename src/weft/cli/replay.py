@@ -9,16 +9,17 @@ from weft.cli.app_file import load_app
 from weft.cli.bundles import read_bundle_file
 from weft.cli.messages import say
 from weft.cli.output import SafeText, console
-from weft.cli.store_access import open_run, project_settings
+from weft.cli.store_access import open_run
 from weft.errors import UsageError
 from weft.runtime.bundles.recorded import read_recorded, replay_recorded
 from weft.runtime.bundles.service import BundleService
+from weft.settings import project_text
 
 
 def replay_file(file: str, *, url: str | None, app: str | None) -> int:
     """Replay a file, or a run of the store with those below it. Returns 1 if the code does not fit what is recorded."""
-    target = app or project_settings().get("app")
-    if target is None:
+    target = app or project_text("app")
+    if not target:
         raise UsageError("Say whose code is to be tried.", hint="weft replay FILE --app app.py")
     loaded = load_app(target, "weft replay")
     is_file = Path(file).is_file()

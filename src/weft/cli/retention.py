@@ -7,12 +7,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from weft.cli.login import login
+from weft.cli.operations import remote_of, run_operations
 from weft.cli.output import print_json
 from weft.cli.run_list import PAGE_MAX, RunFilter
 from weft.cli.store_access import open_run, open_service
 from weft.core.plurals import pluralize
 from weft.errors import UsageError
-from weft.ports.store import RunQuery
+from weft.ports.run_query import RunQuery
 from weft.runtime.bundles.tree_archive import TreeArchive
 from weft.runtime.deletion import DeletionService, LegalHold
 from weft.runtime.retention import NOT_EXPORTED, Collector, GcOrder
@@ -34,7 +35,7 @@ _WHY = {
 async def delete_run(run: str, *, reason: str, by: str | None, url: str | None, app: str | None, json: bool) -> None:
     """Delete a run and all runs below it."""
     async with open_run(run, url, app) as (service, row):
-        deleted = await DeletionService(service).delete(row.id, reason, by=login() if by is None else by)
+        deleted = await run_operations(service).run_handle(row.id).delete(reason, by=login() if by is None else by)
     if json:
         print_json(deleted)
         return
@@ -49,14 +50,13 @@ async def keep_run(
     """Put a hold on the tree of a run, end it, or show it."""
     who = login() if by is None else by
     async with open_run(run, url, app) as (service, row):
-        deletion = DeletionService(service)
-        before = await deletion.hold(row.id)
+        handle, before = run_operations(service).run_handle(row.id), await DeletionService(service).hold(row.id)
         if end:
-            hold = await deletion.end_keep(row.id, reason, by=who)
+            hold = await handle.end_keep(reason, by=who)
         elif reason:
-            hold = await deletion.keep(row.id, reason, by=who)
+            hold = await handle.keep(reason, by=who)
         else:
-            hold = await deletion.hold(row.id)
+            hold = before
     if json:
         print_json(hold)
     else:
@@ -90,6 +90,11 @@ async def collect_garbage(
             hint='Set [tool.weft.retention] completed = "90d" in pyproject.toml, or use weft gc --older 90d.',
         )
     async with open_service(url, app) as service:
+        if remote_of(service) is not None and not dry_run:
+            raise UsageError(
+                "weft gc deletes beside the store; through a server it only counts.",
+                hint="Add --dry-run, or let the server collect: [tool.weft.retention] in its pyproject.toml.",
+            )
         order = GcOrder(
             policy=policy,
             where=_query(where, service.clock.now_ms()),

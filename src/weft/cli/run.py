@@ -19,16 +19,20 @@ from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.arguments import keep_text, pairs, read_arguments
 from weft.cli.live_run import LiveNotices
 from weft.cli.login import login
+from weft.cli.messages import say
+from weft.cli.operations import run_operations
 from weft.cli.output import pretty, print_json
 from weft.cli.plan import known_steps
 from weft.cli.run_control import NO_HOST, is_acted_on, say_who
-from weft.cli.store_access import open_service, project_settings, store_exists, url_of
+from weft.cli.store_access import open_service, refuse_server, store_exists, url_of
 from weft.core import values
 from weft.core.escapes import escape_controls
 from weft.core.ids import RunId
 from weft.core.run.questions import STARTED_BY
 from weft.errors import UnknownWorkflow, UsageError
 from weft.observe.goal_views import goal_outputs
+from weft.observe.sentences import start_words
+from weft.observe.start_wait import start_wait, starts_at
 from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.offered_versions import check_offered_input
 from weft.runtime.orders import StartOrder, stored_workflow
@@ -36,6 +40,7 @@ from weft.runtime.programs import read_graph
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import Read, reader_for_schema, reader_for_signature, reader_for_type
 from weft.runtime.version_refs import is_version_ref, parse_version_ref
+from weft.settings import project_text
 
 
 class RunRequest(msgspec.Struct, frozen=True):
@@ -48,9 +53,9 @@ class RunRequest(msgspec.Struct, frozen=True):
 
     def parts(self) -> tuple[str, str, Sequence[str]]:
         """Return the file with the app, the workflow and its arguments. Raises UsageError."""
-        default_file = self.app or project_settings().get("app")
+        default_file = self.app or project_text("app")
         first, *rest = self.words
-        if default_file is None or (rest and "=" not in rest[0]) or _is_file(first):
+        if not default_file or (rest and "=" not in rest[0]) or _is_file(first):
             if not rest or "=" in rest[0]:
                 raise UsageError(
                     f"weft run {first} names no {'workflow' if _is_file(first) else 'file'}.",
@@ -70,6 +75,7 @@ def run_here(request: RunRequest, *, url: str | None, json: bool) -> None:
     loaded = load_app(file, "weft run")
     if url is not None:
         loaded.app.url = url
+    refuse_server(loaded.app.url, "weft run", "it hosts the run here, beside its store")
     loaded.app.notices = LiveNotices
     if is_version_ref(workflow):
         reader = asyncio.run(_version_reader(loaded.app, workflow))
@@ -90,14 +96,21 @@ def run_here(request: RunRequest, *, url: str | None, json: bool) -> None:
 
 
 async def start_run(
-    workflow: str, *, words: Sequence[str], source: str | None, id: str | None, url: str | None, app: str | None
+    workflow: str,
+    *,
+    words: Sequence[str],
+    source: str | None,
+    id: str | None,
+    url: str | None,
+    app: str | None,
+    priority: int = 0,
 ) -> None:
     """Add a new run to the store. With an app, its arguments are checked here, and otherwise by its host.
 
     Names of arguments that no running host takes are refused here too.
     """
     # The host of a version that is not the app's own reads what was typed.
-    target = (app or project_settings().get("app")) if not is_version_ref(workflow) else None
+    target = (app or project_text("app")) if not is_version_ref(workflow) else None
     loaded = load_app(target, "weft start") if target else None
     read = _argument_reader(loaded.workflow(workflow), loaded.app) if loaded is not None else keep_text
     arguments = read_arguments(words, source, read)
@@ -108,23 +121,37 @@ async def start_run(
         id=id,
         attributes=attributes,
         words=list(pairs(words)) if loaded is None else (),
+        priority=priority,
     )
     async with open_service(url_of(url, app, loaded), create=True) as service:
         if loaded is None and not is_version_ref(workflow):
             await check_offered_input(service, workflow, arguments)
-        started = await service.start(order, loaded.app.catalogue() if loaded is not None else None)
-        await _print_started(service, started.id)
+        catalogue = loaded.app.catalogue() if loaded is not None else None
+        await _print_started(service, RunId(await run_operations(service).start(order, catalogue)))
 
 
 async def _print_started(service: RunService, run_id: RunId) -> None:
     print(run_id, flush=True)
     row = await service.row(run_id)
-    if not await is_acted_on(service, row):
-        await say_who(service, row, NO_HOST)
+    if await is_acted_on(service, row):
+        return
+    now = await service.row(run_id)
+    wait, later = await start_wait(service, now), starts_at(now, service.clock.now_ms())
+    if wait is not None or later is not None:
+        say(f"it waits for {start_words(wait, later)}. More: weft explain {run_id}")
+    else:
+        await say_who(service, now, NO_HOST)
 
 
 async def start_goals(
-    goals: Sequence[str], *, words: Sequence[str], source: str | None, id: str | None, url: str | None, app: str | None
+    goals: Sequence[str],
+    *,
+    words: Sequence[str],
+    source: str | None,
+    id: str | None,
+    url: str | None,
+    app: str | None,
+    priority: int = 0,
 ) -> None:
     """Add a run for goals to the store. With an app, it is planned here, and otherwise by its host."""
     async with known_steps(url, app, "weft start", create=True) as known:
@@ -140,9 +167,10 @@ async def start_goals(
             id=id,
             attributes=attributes,
             words=list(pairs(words)) if app_here is None else (),
+            priority=priority,
         )
-        started = await known.service.start(order, app_here.catalogue() if app_here is not None else None)
-        await _print_started(known.service, started.id)
+        catalogue = app_here.catalogue() if app_here is not None else None
+        await _print_started(known.service, RunId(await run_operations(known.service).start(order, catalogue)))
 
 
 def workflow_of(loaded: LoadedApp, name: str) -> Runnable[Any]:

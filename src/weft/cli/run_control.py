@@ -15,15 +15,14 @@ from typing import Any, NamedTuple
 from weft.authoring.handles import Handle
 from weft.cli.login import login
 from weft.cli.messages import say
+from weft.cli.operations import run_operations
 from weft.cli.store_access import open_run
-from weft.core.ids import RunId
 from weft.observe.run_hosts import hosting_of
 from weft.observe.sentences import force_hint
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
 from weft.runtime.unreadable import NOT_UNDONE
-from weft.steps.codec import Codec
 
 PATIENCE_SECONDS = 0.6
 LOOK_SECONDS = 0.02
@@ -32,7 +31,7 @@ NO_HOST = "no process hosts the run now; the next host will act on this."
 
 def run_handle(service: RunService, row: RunRow) -> Handle[Any]:
     """Return a handle of the run."""
-    return Handle(service, RunId(row.id), Codec.of(Any))
+    return run_operations(service).run_handle(row.id)
 
 
 async def send_message(run: str, name: str, body: str, *, key: str | None, url: str | None, app: str | None) -> None:
@@ -105,7 +104,7 @@ async def report(service: RunService, row: RunRow, done: str, kept: str) -> None
 async def say_who(service: RunService, row: RunRow, no_host: str) -> None:
     """Say that a host has not acted on a command yet or, if no living host can, ``no_host``."""
     now = await service.store.directory.row(row.uid) or row
-    hosted = (await hosting_of(service, now, None)).is_hosted
+    hosted = not sees_hosts(service) or (await hosting_of(service, now, None)).is_hosted
     say(f"its host has not acted on this yet. To look at it: weft explain {row.id}" if hosted else no_host)
 
 
@@ -119,9 +118,16 @@ async def is_acted_on(service: RunService, row: RunRow) -> bool:
         waiting = await service.store.log.inbox(row.uid)
         if not waiting and now.seq > 0 and now.owner is not None:
             return True
+        if now.seq == 0 and now.owner is None and now.wake_at is not None and now.wake_at > service.clock.now_ms():
+            return False  # its start is later, so nobody acts on it now
         if time.monotonic() > end:
             break
         await asyncio.sleep(LOOK_SECONDS)
     if now.owner is None:
         return not waiting and now.wake_at is None
-    return now.owner not in await service.store.hosts.find_dead(monotonic=time.monotonic())
+    return not sees_hosts(service) or now.owner not in await service.store.hosts.find_dead(monotonic=time.monotonic())
+
+
+def sees_hosts(service: RunService) -> bool:
+    """Return whether the hosts can be seen. A key of a tenant cannot see those of a server."""
+    return hasattr(service.store, "hosts")

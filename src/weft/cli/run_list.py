@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -9,8 +10,11 @@ from typing import Any
 import msgspec
 
 from weft.cli.arguments import pairs
+from weft.cli.losses import loss_document, loss_lines
 from weft.cli.messages import say
+from weft.cli.operations import installation_operations
 from weft.cli.output import SafeText, age, console, print_json, print_table, run_document, status_text
+from weft.cli.redis_status import redis_line, redis_reports
 from weft.cli.store_access import file_of, open_service, store_exists, store_label, url_of
 from weft.core import values
 from weft.core.durations import duration_ms
@@ -19,7 +23,9 @@ from weft.core.ids import Millis, RunId
 from weft.errors import BadDuration, UsageError
 from weft.observe.activity import ListedActivity, listed_activity, waits_for
 from weft.observe.run_hosts import live_hosts
-from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES, RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES, RunRow
+from weft.ports.wals import Loss
 from weft.runtime.bulk_plan import BulkFilter
 from weft.runtime.bundles.importer import STATUS as IMPORTED_STATUS
 from weft.runtime.clock import SystemClock
@@ -124,7 +130,8 @@ async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, jso
                 query = msgspec.structs.replace(query, where={**query.where, FORKED_FROM: original.uid})
             page = await service.search(query)
             live = await live_hosts(service)
-            rows = [(row, await listed_activity(service, row, live)) for row in page.rows]
+            activities = await asyncio.gather(*(listed_activity(service, row, live) for row in page.rows))
+            rows = list(zip(page.rows, activities, strict=True))
             cursor = page.cursor
             for note in await misspelt_attributes(service, wanted.found(now).where) if not rows else ():
                 say(note)
@@ -163,9 +170,12 @@ def _print_page(rows: Sequence[tuple[RunRow, ListedActivity]], now: int, address
 
 
 def _status(row: RunRow) -> SafeText:
-    """Return the status of a run; of an imported one also the status that it had."""
+    """Return the status of a run with its priority; of an imported one also the status that it had."""
     had = row.attributes.get(IMPORTED_STATUS) if row.status == IMPORTED else None
-    return status_text(row.status) if had is None else SafeText(f"{IMPORTED}, was {had}", style="dim")
+    if had is not None:
+        return SafeText(f"{IMPORTED}, was {had}", style="dim")
+    rank = f", priority {row.priority}" if row.priority and row.ended_at is None else ""
+    return SafeText.assemble(status_text(row.status), rank)
 
 
 async def misspelt_attributes(service: RunService, where: Mapping[str, Any]) -> list[str]:
@@ -195,27 +205,40 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
     there = store_exists(address)
     counts: dict[str, int] = {}
     growth, is_set = "", project_policy().is_set
+    free: int | None = None
+    losses: Sequence[Loss] = ()
+    redis: list[dict[str, Any]] = []
     if there:
         async with open_service(address) as service:
+            losses = await installation_operations(service).losses()
             counts = dict(await service.store.directory.counts())
+            free = (await service.store.details()).free_bytes
+            redis = redis_reports(await service.store.hosts.list_all())
             if not is_set:
                 since = Millis(service.clock.now_ms() - DAY_MS)
                 growth = growth_sentence(await service.store.retention.size(since=since))
     sizes = _sizes(address) if there else {}
     if json:
-        found = {"store": shown_url(address), "exists": there, "files": sizes, "runs": _ordered(counts)}
-        print_json({**found, "retention": is_set})
+        found = {"store": shown_url(address), "exists": there, "files": sizes, "free_bytes": free}
+        shown_losses = [*map(loss_document, losses)]
+        print_json({**found, "runs": _ordered(counts), "retention": is_set, "redis": redis, "losses": shown_losses})
         return
     out = console()
     out.print(f"store   {store_label(address)}{'' if there else ' (does not exist yet)'}")
     if sizes:
         out.print(f"size    {', '.join(f'{name} {_bytes(size)}' for name, size in sizes.items())}")
+    if free is not None:
+        out.print(f"disk    {_bytes(free)} free")
     total = sum(counts.values())
     out.print(f"runs    {total:,}{f', {_opened(counts):,} open' if total else ''}")
     for status, count in _ordered(counts).items():
         out.print("        ", status_text(status), f" {count:,}", sep="")
+    for report in redis:
+        out.print(SafeText(f"redis   {redis_line(report)}"))
     if growth and total:
         out.print(SafeText(f"grows   {growth}"))
+    for line in loss_lines(losses):
+        out.print(SafeText(line))
 
 
 def _ordered(counts: dict[str, int]) -> dict[str, int]:

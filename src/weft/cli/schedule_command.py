@@ -34,6 +34,9 @@ def schedule(
     pause_after: Annotated[
         str | None, typer.Option("--pause-after", metavar="N", help="Pause after so many failures in a row.")
     ] = None,
+    priority: Annotated[
+        str | None, typer.Option(metavar="N", help="Of runs that wait, those with a higher priority come first.")
+    ] = None,
     first: Annotated[str | None, typer.Option("--from", metavar="TIME", help="For backfill: the first time.")] = None,
     last: Annotated[str | None, typer.Option("--to", metavar="TIME", help="For backfill: the last time.")] = None,
     count: Annotated[str | None, typer.Option("-n", metavar="N", help="For next: how many times.")] = None,
@@ -62,6 +65,7 @@ def schedule(
         "jitter": jitter,
         "until": until,
         "pause_after": pause_after,
+        "priority": priority,
         "from": first,
         "to": last,
         "count": count,

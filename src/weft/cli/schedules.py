@@ -8,19 +8,21 @@ from typing import Any
 
 import msgspec
 
+from weft.authoring.schedules import ScheduleAccess
 from weft.cli.arguments import keep_text, read_arguments
 from weft.cli.login import login
 from weft.cli.messages import say
+from weft.cli.operations import run_operations
 from weft.cli.output import SafeText, console, print_json, print_table, status_text
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core import values
 from weft.errors import UsageError
 from weft.runtime.schedule_form import ScheduleForm
-from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule, ScheduleService
+from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule
 from weft.runtime.typed_words import parse_word
 from weft.stores import shown_url
 
-_PARTS = ("workflow", "dst", "overlap", "catch_up", "jitter", "until", "pause_after")
+_PARTS = ("workflow", "dst", "overlap", "catch_up", "jitter", "until", "pause_after", "priority")
 ACTIONS = ("list", "add", "next", "trigger", "backfill", "pause", "resume", "remove")
 
 
@@ -42,7 +44,7 @@ async def act(action: str, typed: Typed, *, url: str | None, app: str | None, js
     if not typed.name:
         raise UsageError(f"Say which schedule: weft schedule {action} NAME.", hint="weft schedule list shows them.")
     async with open_service(url, app, create=action == "add") as service:
-        schedules = ScheduleService(service)
+        schedules = run_operations(service).schedules
         reason = typed.options.get("reason") or ""
         match action:
             case "add":
@@ -66,7 +68,7 @@ async def act(action: str, typed: Typed, *, url: str | None, app: str | None, js
                 say(f"{typed.name} is removed; the runs that it started go on")
 
 
-async def _backfill(schedules: ScheduleService, typed: Typed) -> None:
+async def _backfill(schedules: ScheduleAccess, typed: Typed) -> None:
     first, last = (_moment(typed.options.get(option), option) for option in ("from", "to"))
     overlap = typed.options.get("overlap") or "queue"
     count = await schedules.backfill(typed.name, Period(first=first, last=last, overlap=overlap), by=login())
@@ -81,8 +83,8 @@ def _form(typed: Typed) -> ScheduleForm:
         raise UsageError("Say what it starts: weft schedule add NAME WORKFLOW [KEY=VALUE]... --cron '0 9 * * *'.")
     options: dict[str, Any] = {name: text for name, text in typed.options.items() if text is not None}
     known = {name: options[name] for name in ScheduleForm.__struct_fields__ if name in options}
-    if "pause_after" in known:
-        known["pause_after"] = parse_word(known["pause_after"])
+    for name in {"pause_after", "priority"} & known.keys():
+        known[name] = parse_word(known[name])
     named = read_arguments(typed.words[1:], typed.input, keep_text)
     arguments = {key: parse_word(value) if isinstance(value, str) else value for key, value in named.items()}
     return ScheduleForm(name=typed.name, workflow=typed.words[0], input=arguments, **known)
@@ -99,7 +101,7 @@ def _moment(text: str | None, option: str) -> datetime:
 async def _print_list(*, url: str | None, app: str | None, json: bool) -> None:
     address = url_of(url, app)
     async with open_service(address) as service:
-        found = [schedule async for schedule in ScheduleService(service).all()]
+        found = [schedule async for schedule in run_operations(service).schedules.all()]
     if json:
         print_json({"store": shown_url(address), "schedules": found})
         return

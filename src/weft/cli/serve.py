@@ -1,6 +1,6 @@
 """``weft serve`` and ``weft worker``.
 
-The first hosts the engine, the API and a status page; the second performs steps of runs that other processes host. Both
+The first hosts the engine, the API and the web UI; the second performs steps of runs that other processes host. Both
 run in one process, or in several that share a store. Without API keys, the server binds only to loopback addresses.
 """
 
@@ -22,14 +22,15 @@ from weft.authoring.app import App, hosting_cancelled
 from weft.authoring.app_catalogue import QueueCatalogue, WorkerCatalogue
 from weft.cli.app_file import load_app
 from weft.cli.messages import say
-from weft.cli.processes import ChildCommand, ChildReport, ParentProcess, Supervisor, check_processes
-from weft.cli.store_access import project_settings
+from weft.cli.processes import ChildCommand, ChildReport, DevError, ParentProcess, Supervisor, check_processes
+from weft.cli.store_access import refuse_server
 from weft.errors import NotAllowed, Unavailable, UsageError
 from weft.extras import require
 from weft.runtime.stop_signals import StopSignals
 from weft.server.identity import is_loopback
 from weft.server.logs import log_to
-from weft.server.settings import read_jwt_settings
+from weft.server.settings import public_url, read_jwt_settings
+from weft.settings import project_text
 from weft.stores import open_store
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ SWITCH_SECONDS = 0.001
 OPEN_NOTICE = "open to every program on this machine, and to nobody else: there are no keys yet"
 SERVER_STOPS = "stopping: running steps may finish, everything else continues when you serve again"
 WORKER_STOPS = "stopping: running steps may finish"
+NOT_BUILT = "the web UI is not built: make ui"
 CLOSED_NOTICE = "every request needs a key: weft keys"
 
 
@@ -60,20 +62,20 @@ def serve(options: ServeOptions, *, host: str, port: int) -> None:
     app = _served_app(options)
     check_processes(options.processes, app.url)
     if not is_loopback(host):
-        _run(_refuse_open(app.url, host))
-    bound = _bind(host, port)
+        run_loop(_refuse_open(app.url, host))
+    bound = bind_socket(host, port)
     log_to(sys.stderr)
     if options.processes == 1:
-        _run(_serve(app, lambda: bound, say, lambda: say(SERVER_STOPS)))
+        run_loop(_serve(app, lambda: bound, say, lambda: say(SERVER_STOPS)))
         return
     host, port = bound.getsockname()[:2]
     if sys.platform == "linux":
         # Binding without SO_REUSEPORT has shown that no other server uses the port.
         bound.close()
         with _reserve(host, port):
-            _supervise(_child_command("serve", options, host, port), options.processes, SERVER_STOPS)
+            _supervise(child_command("serve", options, host, port), options.processes, SERVER_STOPS)
     else:
-        _supervise(_child_command("serve", options, host, port), options.processes, SERVER_STOPS, bound)
+        _supervise(child_command("serve", options, host, port), options.processes, SERVER_STOPS, bound)
 
 
 def work(options: ServeOptions) -> None:
@@ -82,28 +84,39 @@ def work(options: ServeOptions) -> None:
     check_processes(options.processes, app.url)
     log_to(sys.stderr)
     if options.processes == 1:
-        _run(_work(app, options.queues, say, lambda: say(WORKER_STOPS)))
+        run_loop(_work(app, options.queues, say, lambda: say(WORKER_STOPS)))
     else:
-        _supervise(_child_command("worker", options), options.processes, WORKER_STOPS)
+        _supervise(child_command("worker", options), options.processes, WORKER_STOPS)
 
 
 def run_child(command: ChildCommand, parent: ParentProcess) -> None:
     """Run the command in a child process, until the parent stops it."""
     options = ServeOptions(files=command.files, queues=command.queues, url=command.url)
+    match command.command:
+        case "import":
+            _served_app(options)
+            parent.report(ChildReport())
+        case "serve":
+            app = _served_app(options)
+            services = app.router.services
+            log_to(sys.stderr)
+            services.telemetry.process = str(command.number)
+            ready = _reporter(parent, lambda error: services.tell_dev_error(error.message))
+            run_loop(_serve(app, lambda: _listener_of(command), ready, _say_nothing))
+        case "worker":
+            app = _worker_app(options)
+            log_to(sys.stderr)
+            run_loop(_work(app, options.queues, _reporter(parent), _say_nothing))
+
+
+def _reporter(parent: ParentProcess, on_error: Callable[[DevError], None] | None = None) -> Callable[..., None]:
+    """Return a function that tells the parent that this process is ready, and listens to it from then on."""
 
     def ready(*lines: str) -> None:
-        parent.stop_when_gone()
+        parent.listen(on_error)
         parent.report(ChildReport(lines=lines))
 
-    if command.command == "serve":
-        app = _served_app(options)
-        log_to(sys.stderr)
-        app.router.services.telemetry.process = str(command.number)
-        _run(_serve(app, lambda: _listener_of(command), ready, _say_nothing))
-    else:
-        app = _worker_app(options)
-        log_to(sys.stderr)
-        _run(_work(app, options.queues, ready, _say_nothing))
+    return ready
 
 
 def _say_nothing() -> None:
@@ -123,9 +136,10 @@ def _worker_app(options: ServeOptions) -> App:
     return app
 
 
-def _child_command(
+def child_command(
     name: Literal["serve", "worker"], options: ServeOptions, host: str = "", port: int = 0
 ) -> ChildCommand:
+    """Return the command for a child process that serves or works with these options."""
     return ChildCommand(
         command=name,
         files=options.files,
@@ -148,7 +162,7 @@ def _supervise(command: ChildCommand, count: int, stopping: str, listener: socke
 
 def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
     """Return the app of one file, or one app that includes those of several files. Raises UsageError."""
-    named = list(files) or [name for name in [project_settings().get("app")] if name]
+    named = list(files) or [name for name in [project_text("app")] if name]
     apps = [load_app(name, command).app for name in named]
     if len(apps) == 1:
         app = apps[0]
@@ -156,14 +170,27 @@ def hosted_app(files: Sequence[str], url: str | None, command: str) -> App:
         urls = {one.url for one in apps}
         if url is None and len(urls) > 1:
             raise UsageError(f"The apps use {len(urls)} different stores.", hint="Name one store with --url.")
-        app = App(url or (urls.pop() if urls else None))
+        redis, hot = _same_redis(apps)
+        app = App(url or (urls.pop() if urls else None), redis=redis, hot=hot)
         app.include(*apps)
     if url is not None:
         app.url = url
+    refuse_server(app.url, command, "it hosts runs here, beside their store")
     return app
 
 
-def _bind(host: str, port: int, *options: int, backlog: int = BACKLOG) -> socket.socket:
+def _same_redis(apps: Sequence[App]) -> tuple[str | None, str | None]:
+    """Return the Redis server and the policy of the hot path that the apps name. Raises UsageError if they differ."""
+    named = {one.redis_names for one in apps} - {(None, None)}
+    if len(named) > 1:
+        raise UsageError(
+            "The apps name different Redis servers, or different policies of the hot path.",
+            hint="Name them once: WEFT_REDIS and WEFT_HOT, or [tool.weft] redis and hot.",
+        )
+    return named.pop() if named else (None, None)
+
+
+def bind_socket(host: str, port: int, *options: int, backlog: int = BACKLOG) -> socket.socket:
     """Listen on a port. This is done before anything is hosted, so that an unreachable server does no work."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     bound = socket.socket(family, socket.SOCK_STREAM)
@@ -184,7 +211,7 @@ def _bind(host: str, port: int, *options: int, backlog: int = BACKLOG) -> socket
 
 def _reserve(host: str, port: int) -> socket.socket:
     """Reserve the port for the child processes. The socket does not listen, so it gets no connections."""
-    return _bind(host, port, socket.SO_REUSEPORT, backlog=0)
+    return bind_socket(host, port, socket.SO_REUSEPORT, backlog=0)
 
 
 def _listener_of(command: ChildCommand) -> socket.socket:
@@ -195,10 +222,11 @@ def _listener_of(command: ChildCommand) -> socket.socket:
     """
     if command.listener_fd >= 0:
         return socket.socket(fileno=command.listener_fd)
-    return _bind(command.host, command.port, socket.SO_REUSEPORT)
+    return bind_socket(command.host, command.port, socket.SO_REUSEPORT)
 
 
-def _run(main: Any) -> None:
+def run_loop(main: Any) -> None:
+    """Run a server on the fastest event loop that is installed."""
     sys.setswitchinterval(SWITCH_SECONDS)
     # Use uvloop if it is installed.
     factory: Any = None
@@ -237,13 +265,24 @@ async def _serve(
     api = app.router
     async with app, _closing(api):
         bound = listen()
-        address, port = bound.getsockname()[:2]
-        shown = f"[{address}]" if ":" in address else address
+        address = shown_address(bound)
         notice = OPEN_NOTICE if await api.services.is_open() else CLOSED_NOTICE
-        api.services.hosting()
-        ready(f"serving http://{shown}:{port} on {app.service.store.url}", notice)
+        local = api.services.hosting().local
+        if local is not None:
+            await app.service.store.hosts.describe(local.host, {"address": public_url() or address})
+        ready(f"serving {address} on {app.service.store.url}", notice, _ui_notice(api, public_url() or address))
         await Listener(api, drain_seconds=DRAIN_SECONDS).run(bound)
         stopping()
+
+
+def shown_address(bound: socket.socket) -> str:
+    """Return the address of a listening socket as a URL."""
+    address, port = bound.getsockname()[:2]
+    return f"http://[{address}]:{port}" if ":" in address else f"http://{address}:{port}"
+
+
+def _ui_notice(api: Api, address: str) -> str:
+    return f"the web UI is at {address}/" if api.services.web.index is not None else NOT_BUILT
 
 
 @contextlib.asynccontextmanager

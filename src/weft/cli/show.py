@@ -29,8 +29,10 @@ from weft.cli.output import (
 )
 from weft.cli.store_access import open_run, store_label
 from weft.cli.tree import draw_tree
+from weft.cli.usage import draw_usage
 from weft.core.ids import RunUid
 from weft.core.plurals import pluralize
+from weft.core.start_rules import key_of_slot, kind_of_slot
 from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.observe.activity import Activity, activity_of, note_idle
 from weft.observe.explain import explain
@@ -44,7 +46,8 @@ from weft.observe.pictures import (
 from weft.observe.plan_tree import PlanTree
 from weft.observe.run_picture import read_overview, read_picture, shown_result
 from weft.observe.run_tree import DEPTH_MAX, RunTree, TreeReader
-from weft.observe.sentences import failure_advice, hold_hint, host_advice, sections, unhosted_sentence
+from weft.observe.sentences import failure_advice, hold_hint, host_advice, unhosted_sentence
+from weft.observe.usage import usage_of
 from weft.ports.store import RunRow
 from weft.runtime.finished_error import moved_to
 from weft.runtime.run.append_extras import FORKED_FROM
@@ -90,6 +93,11 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         elif history.current():
             out.print()
             out.print(draw_tree(history, row.id, now, children=tree.histories()))
+        if children and problem is None and row.seq:
+            usage = await usage_of(service, row)
+            if usage.units or usage.budgets:
+                out.print()
+                draw_usage(out, usage)
         await print_end(out, service, row, history, activity)
 
 
@@ -101,6 +109,10 @@ async def print_header(out: Console, service: RunService, row: RunRow, history: 
     facts = [f"{row.workflow}{version}", begun]
     if history.retries:
         facts.append(f"retried {pluralize(history.retries, 'time')}")
+    if row.priority:
+        facts.append(f"priority {row.priority}")
+    if row.slot is not None:
+        facts.append(f"{kind_of_slot(row.slot)} {key_of_slot(row.slot)}".rstrip())
     parent = await service.store.directory.row(RunUid(row.parent)) if row.parent is not None else None
     if parent is not None:
         facts.append(f"child of {parent.id}")
@@ -145,6 +157,9 @@ async def print_end(out: Console, service: RunService, row: RunRow, history: His
             out.print(SafeText(f"cancelled. {NOT_UNDONE}", style="yellow"))
         out.print(SafeText(problem.message, style="red"))
         out.print(SafeText(problem.hint, style="dim"))
+    elif row.slot is not None and not row.seq and row.ended_at is None:
+        why = (await explain(service, row)).summary
+        out.print(SafeText(with_full_stop(why[:1].upper() + why[1:]), style="dim"))
     elif history.status == "completed":
         whole = await service.values.load(history.output)
         result = pretty(await shown_result(service, row, whole)).replace("\n", "\n  ")
@@ -253,11 +268,15 @@ async def print_explanation(run: str, *, url: str | None, app: str | None, json:
             out.print(SafeText(f"    since {moment(since)} ({age(now - since)}){until}", style="dim"))
             if item.unblock:
                 out.print(SafeText(f"    {item.unblock}", style="cyan"))
-        for heading, sentences in sections(explanation):
+        for section in explanation.sections:
             out.print()
-            out.print(SafeText(heading, style="dim"))
-            for line in sentences:
-                out.print(SafeText(f"  {line}"))
+            out.print(SafeText(section.heading, style="dim"))
+            for told in section.lines:
+                out.print(SafeText(f"  {told.text}"))
+        if explanation.budget:
+            out.print()
+            for sentence in explanation.budget:
+                out.print(SafeText(sentence))
         if explanation.hint:
             out.print()
             for line in explanation.hint.split("\n"):

@@ -1,30 +1,28 @@
-"""Find and open the store that a command works on.
+"""Find and open the store that a command works on, or the server that has it.
 
 Its URL is the first of these that is set: ``--url``, the URL of the app in ``--app``, ``WEFT_URL``, ``[tool.weft]
-url``, the URL of the app in ``[tool.weft] app``, and ``sqlite:///weft.db``. Commands that only read never create a
-store.
+url``, the URL of the app in ``[tool.weft] app``, and ``sqlite:///weft.db``. A URL that begins with ``https://`` or
+``http://`` is that of a server. Commands that only read never create a store.
 """
 
 from __future__ import annotations
 
-import os
-import tomllib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from weft.cli.server_key import server_key
 from weft.errors import NotFound, UsageError
 from weft.ports.store import RunRow
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.patch_limits import project_limits
 from weft.runtime.service import RunService
-from weft.stores import blobs_url, open_store, shown_url
+from weft.settings import DEFAULT_URL, project_text, store_url
+from weft.stores import blobs_url, open_store, redis_hints, shown_url
 
 if TYPE_CHECKING:
     from weft.cli.app_file import LoadedApp
-
-DEFAULT_URL = "sqlite:///weft.db"
 
 
 def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) -> str:
@@ -34,9 +32,8 @@ def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) ->
     """
     if url:
         return url
-    settings = project_settings()
-    target = app or settings.get("app")
-    found = None if app else os.environ.get("WEFT_URL") or settings.get("url")
+    target = app or project_text("app")
+    found = "" if app else store_url()
     if found or not target:
         return found or DEFAULT_URL
     if loaded is None:
@@ -45,15 +42,6 @@ def url_of(url: str | None, app: str | None, loaded: LoadedApp | None = None) ->
 
         loaded = load_app(target)
     return loaded.app.url
-
-
-def project_settings() -> dict[str, str]:
-    """Return the section ``[tool.weft]`` of ``pyproject.toml`` in the current folder."""
-    try:
-        section = tomllib.loads(Path("pyproject.toml").read_text("utf-8")).get("tool", {}).get("weft", {})
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return {}
-    return {name: value for name, value in section.items() if isinstance(value, str)}
 
 
 def store_exists(url: str) -> bool:
@@ -70,6 +58,21 @@ def file_of(url: str) -> Path:
     from weft.stores.sqlite.connection import path_of
 
     return path_of(url)
+
+
+def is_server(url: str) -> bool:
+    """Return whether a URL is that of a server, and not of a store."""
+    return url.startswith(("http://", "https://"))
+
+
+def refuse_server(url: str, command: str, why: str) -> None:
+    """Refuse a command that cannot be given through a server. Raises UsageError."""
+    if is_server(url):
+        raise UsageError(
+            f"{command} cannot be done through the server {shown_url(url)}: {why}.",
+            hint="Name the store: --url sqlite:///weft.db or postgresql://user@host/database",
+            code="usage.not_through_server",
+        )
 
 
 def store_label(url: str) -> str:
@@ -93,7 +96,14 @@ async def open_service(url: str | None, app: str | None = None, *, create: bool 
             f"There is no store {store_label(address)} yet, so there are no runs in it.",
             hint="For another store, use --url sqlite:///../shop/weft.db, or set WEFT_URL.",
         )
-    store = open_store(address, blobs=blobs_url())
+    if is_server(address):
+        # Imported here, because most commands need no HTTP client.
+        from weft.authoring.remote_service import open_remote
+
+        async with open_remote(address, server_key()) as remote:
+            yield remote
+        return
+    store = open_store(address, blobs=blobs_url(), redis=redis_hints())
     await store.open()
     try:
         yield RunService(store, SystemClock(), TimeIds(), limits=project_limits())

@@ -8,17 +8,20 @@ from typing import Any
 
 import msgspec
 
+from weft.authoring.workflow_versions import WorkflowAccess
 from weft.cli.login import login
 from weft.cli.messages import say
+from weft.cli.operations import run_operations
 from weft.cli.output import SafeText, console, pretty, print_json, print_table
 from weft.cli.patches import read_patch
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core import values
 from weft.errors import NotFound, UsageError
 from weft.runtime.publication import WorkflowPatch
+from weft.runtime.service import RunService
 from weft.runtime.tag_views import TagMoves, TagView
 from weft.runtime.version_refs import DEFAULT_TAG, parse_version_ref
-from weft.runtime.versions import VersionService, WorkflowVersion
+from weft.runtime.versions import WorkflowVersion
 from weft.stores import shown_url
 
 TAG_HINT = "weft workflows tag NAME [TAG [VERSION | --undo | --redo]]"
@@ -41,14 +44,14 @@ async def act(request: WorkflowsRequest, *, url: str | None, app: str | None, js
         raise UsageError("--undo, --redo and --reason are for tags.", hint=TAG_HINT)
     address = url_of(url, app)
     async with open_service(address) as service:
-        versions = VersionService(service)
+        versions = run_operations(service).workflows
         match action:
             case "tag":
                 await _tag(versions, words, request, json=json)
             case "patch":
                 await _patch(versions, words, request, json=json)
             case "show":
-                await _print_document(versions, words, json=json)
+                await _print_document(service, words, json=json)
             case _:
                 names = words if action == "list" else request.words
                 if len(names) > 1:
@@ -59,7 +62,7 @@ async def act(request: WorkflowsRequest, *, url: str | None, app: str | None, js
 
 def _print_versions(found: Sequence[WorkflowVersion], address: str, *, json: bool) -> None:
     if json:
-        print_json({"store": shown_url(address), "workflows": list(found)})
+        print_json({"store": shown_url(address), "workflows": [_document(one) for one in found]})
         return
     out = console()
     if not found:
@@ -81,12 +84,18 @@ def _print_versions(found: Sequence[WorkflowVersion], address: str, *, json: boo
     out.print(SafeText(f"Store: {store_label(address)}.", style="dim"))
 
 
-async def _print_document(versions: VersionService, words: Sequence[str], *, json: bool) -> None:
+def _document(version: WorkflowVersion) -> dict[str, Any]:
+    """Return a version for programs, with the fields that it has beside a store too."""
+    return {name: getattr(version, name) for name in WorkflowVersion.__struct_fields__}
+
+
+async def _print_document(service: RunService, words: Sequence[str], *, json: bool) -> None:
     """Print the document of a version as its author wrote it, or as JSON if it was not a text."""
     if len(words) != 1:
         raise UsageError("Say which version.", hint="weft workflows show NAME[:TAG] or NAME@VERSION")
     ref = parse_version_ref(words[0])
-    version = ref.version or (await versions.version_of_tag(ref) if ref.tag else None)
+    versions = run_operations(service).workflows
+    version = ref.version or (await service.tags.version(ref) if ref.tag else None)
     if version is None:
         hosted = [one for one in await versions.list(ref.workflow) if one.origin == "hosted"]
         if not hosted:
@@ -101,7 +110,7 @@ async def _print_document(versions: VersionService, words: Sequence[str], *, jso
     print(found.text or pretty(values.encode_trusted(found.source, what="the document has")))
 
 
-async def _patch(versions: VersionService, words: Sequence[str], request: WorkflowsRequest, *, json: bool) -> None:
+async def _patch(versions: WorkflowAccess, words: Sequence[str], request: WorkflowsRequest, *, json: bool) -> None:
     """Make a version from the patch or the graph document in a file, and let a tag name it."""
     if len(words) != 2:
         raise UsageError("Say which workflow, and the file.", hint="weft workflows patch NAME[:TAG] FILE")
@@ -131,7 +140,7 @@ def _is_graph(document: dict[str, Any]) -> bool:
     return "nodes" in document and not {"ops", "document", "to"} & document.keys()
 
 
-async def _tag(versions: VersionService, words: Sequence[str], request: WorkflowsRequest, *, json: bool) -> None:
+async def _tag(versions: WorkflowAccess, words: Sequence[str], request: WorkflowsRequest, *, json: bool) -> None:
     name, tag, version = (*words, "", "", "")[:3]
     changes = [bool(version), request.undo, request.redo]
     if not name or len(words) > 3 or sum(changes) > 1 or (any(changes) and not tag):

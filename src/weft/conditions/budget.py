@@ -27,7 +27,7 @@ class EvaluationFault(Exception):
         self.hint = hint
 
 
-class BudgetExceeded(Exception):
+class StepsUsedUp(Exception):
     """The budget is used up. No operator catches this exception."""
 
 
@@ -44,4 +44,4 @@ class Evaluation:
     def charge(self, steps: int) -> None:
         self.left -= steps
         if self.left < 0:
-            raise BudgetExceeded
+            raise StepsUsedUp

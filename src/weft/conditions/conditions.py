@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from weft.conditions import sandbox
-from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
+from weft.conditions.budget import Evaluation, EvaluationFault, StepsUsedUp
 from weft.conditions.cel.values import MISSING, cel_type
 from weft.conditions.expressions import Expression
 from weft.conditions.failures import EvaluationFailed, evaluation_failed, shorten, too_many_steps
@@ -238,7 +238,7 @@ def _guarded(text: str, test: Test, paths: Iterable[Path], *, needs_sandbox: boo
             return test(frame, seen)
         except EvaluationFault as fault:
             raise evaluation_failed(fault, text, frame.bindings, reads) from None
-        except BudgetExceeded:
+        except StepsUsedUp:
             raise too_many_steps(text, frame.bindings, reads) from None
 
     return Condition(text, guarded, reads, needs_sandbox=needs_sandbox)

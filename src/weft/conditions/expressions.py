@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
+from weft.conditions.budget import Evaluation, EvaluationFault, StepsUsedUp
 from weft.conditions.cel.emit import Emitter, Run, bound_path
 from weft.conditions.cel.parse import parse
 from weft.conditions.cel.reads import ExpressionReads
@@ -51,7 +51,7 @@ class Expression:
             return to_json(frame, value) if self._converts else value
         except EvaluationFault as fault:
             raise evaluation_failed(fault, self.text, frame.bindings, self.paths) from None
-        except BudgetExceeded:
+        except StepsUsedUp:
             raise too_many_steps(self.text, frame.bindings, self.paths) from None
 
     def __repr__(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
-from weft.conditions.budget import BudgetExceeded, Evaluation, EvaluationFault
+from weft.conditions.budget import Evaluation, EvaluationFault, StepsUsedUp
 from weft.conditions.cel.values import MISSING
 from weft.conditions.failures import BadExpression, evaluation_failed, too_many_steps
 from weft.conditions.jsonpaths import Query, compile_jsonpath
@@ -34,7 +34,7 @@ class Jpath:
             found = self._query.find(Evaluation({}), document)
         except EvaluationFault as fault:
             raise evaluation_failed(fault, self.text, {}, ()) from None
-        except BudgetExceeded:
+        except StepsUsedUp:
             raise too_many_steps(self.text, {}, ()) from None
         if self._query.single or self._query.length:
             return [] if found is MISSING else [found]

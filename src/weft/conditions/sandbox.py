@@ -11,6 +11,7 @@ import ast
 import atexit
 import os
 import threading
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from weft.conditions.budget import EvaluationFault
@@ -21,6 +22,8 @@ from weft.extras import require
 CODE_CHARS_MAX: Final = 65_536
 TIME_MS_MAX: Final = 1_000
 MEMORY_MB_MAX: Final = 50
+PRINTED_CHARS_MAX: Final = 8_000
+"""How much of what a script prints is kept."""
 _GRACE_S: Final = 2.0
 _FIRST_LINE_MAX: Final = 200
 
@@ -118,6 +121,32 @@ def run_code(code: str, output: Any, context: Any, limits: SandboxLimits) -> Any
     Raises:
         EvaluationFault: the code raised, exceeded its limits, or did something that is not allowed.
     """
+    called = f"{code}\n\nevaluate(output, context)\n"
+    return _run("condition.py", called, {"output": output, "context": context}, limits, _discard)
+
+
+def run_script(code: str, inputs: dict[str, Any], limits: SandboxLimits) -> tuple[Any, str]:
+    """Run a script, and return the value of its last expression and the beginning of what it printed.
+
+    Raises:
+        EvaluationFault: the code raised, exceeded its limits, or did something that is not allowed.
+    """
+    printed: list[str] = []
+    room = PRINTED_CHARS_MAX
+
+    def keep(_stream: str, text: str) -> None:
+        # What is printed arrives in this process, where the limits of the sandbox do not count.
+        nonlocal room
+        if room > 0:
+            printed.append(text[:room])
+            room -= len(text)
+
+    value = _run("script.py", code, inputs, limits, keep)
+    return value, "".join(printed)
+
+
+def _run(name: str, code: str, inputs: dict[str, Any], limits: SandboxLimits, on_print: Callable[..., None]) -> Any:
+    """Run code in a worker, and return the value of its last expression. Raises EvaluationFault."""
     import pydantic_monty as monty  # noqa: PLC0415  # an extra
 
     bounds: Any = {
@@ -128,12 +157,8 @@ def run_code(code: str, output: Any, context: Any, limits: SandboxLimits) -> Any
         "max_total_sleep_secs": 0.0,
     }
     try:
-        with _pool().checkout(limits=bounds, script_name="condition.py", os_policy={"sleep": "zero"}) as session:
-            return session.feed_run(
-                f"{code}\n\nevaluate(output, context)\n",
-                inputs={"output": output, "context": context},
-                print_callback=_discard,
-            )
+        with _pool().checkout(limits=bounds, script_name=name, os_policy={"sleep": "zero"}) as session:
+            return session.feed_run(code, inputs=inputs, print_callback=on_print)
     except TimeoutError:
         raise EvaluationFault("no sandbox process became free in time") from None
     except monty.MontyError as error:

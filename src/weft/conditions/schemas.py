@@ -52,7 +52,7 @@ class Schema:
 
         Raises:
             EvaluationFault: the value is not JSON, or is nested too deeply.
-            BudgetExceeded: the value is too big for the remaining steps.
+            StepsUsedUp: the value is too big for the remaining steps.
         """
         if self._measures:
             nodes, chars = _measure(frame, value)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from weft.conditions.budget import BudgetExceeded, Evaluation
+from weft.conditions.budget import Evaluation, StepsUsedUp
 from weft.conditions.expressions import CACHED_MAX, Expression, compile_expression
 from weft.conditions.failures import (
     BadExpression,
@@ -172,7 +172,7 @@ def _fill_text(text: str, pieces: tuple[str | Expression, ...]) -> Fill:
         texts = [piece if isinstance(piece, str) else _as_text(piece, piece.evaluate_in(frame)) for piece in pieces]
         try:
             frame.charge(sum(map(len, texts)) >> 4)
-        except BudgetExceeded:
+        except StepsUsedUp:
             raise too_many_steps(text, frame.bindings, _paths(pieces)) from None
         return "".join(texts)
 

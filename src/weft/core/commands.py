@@ -13,6 +13,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from weft.core.budgets import Amounts, BudgetLimits, Cover
 from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Overlap, Parent, Policy, ScheduleSpec, Style, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure, unreadable
@@ -47,6 +48,16 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     """The uid of the schedule that starts the run."""
     tag: str = ""
     """The tag by which the caller named the version."""
+    review: list[str] = []
+    """Who must agree to every patch of the run. The host that adopts the run knows it."""
+    priority: int = 0
+    """Of runs and steps that wait, those with a higher priority come first."""
+    budgets: list[str] = []
+    """The uids of the runs above whose budgets the run spends from."""
+    currency: str = ""
+    """The currency of the money that these budgets limit, if one does."""
+    budget: BudgetLimits | None = None
+    """The budget of the run itself, if it has one."""
     refused: str = ""
     """Why the start is refused. The run is created anyway and fails, so that its parent learns of it."""
     refused_as: str = "run.id_taken"
@@ -58,6 +69,8 @@ class ReportTaskSucceeded(Command, frozen=True, tag="report_task_succeeded"):
     attempt: int
     delivery: int
     output: Raw = NULL
+    spent: Amounts | None = None
+    """What the attempt used, if it was covered or reported something."""
 
 
 class ReportTaskFailed(Command, frozen=True, tag="report_task_failed"):
@@ -68,6 +81,8 @@ class ReportTaskFailed(Command, frozen=True, tag="report_task_failed"):
     retryable: bool = True
     wait_ms: int = 0
     """The shortest wait before the next attempt, if the failed step requested one."""
+    spent: Amounts | None = None
+    """What the attempt used, as in ``ReportTaskSucceeded``."""
 
 
 class ReportTaskLost(Command, frozen=True, tag="report_task_lost"):
@@ -135,6 +150,20 @@ class PauseRun(Command, frozen=True, tag="pause_run"):
 class ResumeRun(Command, frozen=True, tag="resume_run"):
     reason: str = ""
     by: str = ""
+
+
+class RaiseBudget(Command, frozen=True, kw_only=True, tag="raise_budget"):
+    """Raise limits of the run's budget by these amounts."""
+
+    added: dict[str, int]
+    reason: str = ""
+    by: str = ""
+
+
+class NoteBudget(Command, frozen=True, tag="note_budget"):
+    """Tell a run with a budget that so much of a unit was spent that it must record a warning."""
+
+    unit: str
 
 
 class RetryRun(Command, frozen=True, tag="retry_run"):
@@ -239,6 +268,8 @@ class ScheduleTask(Ask, frozen=True):
     early: bool = False
     passed: tuple[str, ...] = ()
     """Places of irreversible work, dropped by a retry, that the code has passed without asking for it."""
+    cover: Cover | None = None
+    """What each attempt may cost at most."""
 
 
 class SetTimer(Ask, frozen=True):
@@ -283,10 +314,11 @@ class StartChild(Ask, frozen=True):
     timeout_ms: int = 0
     """The timeout of the child itself. ``due`` limits how long the parent waits."""
     plan: Raw = ABSENT
+    budget: BudgetLimits | None = None
 
 
 class RecordValue(Ask, frozen=True):
-    of: Literal["now", "random", "uuid", "version", "map"]
+    of: Literal["now", "random", "uuid", "version", "map", "spec", "policy", "result"]
     value: Raw
 
 
@@ -482,6 +514,8 @@ Mailed = (
     | PauseRun
     | ResumeRun
     | RetryRun
+    | RaiseBudget
+    | NoteBudget
     | SetResult
     | PatchRun
     | WithdrawPatch

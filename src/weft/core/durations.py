@@ -60,6 +60,20 @@ def format_ms(duration: int) -> str:
     return "".join(parts)
 
 
+def parse_rate(rate: object) -> tuple[int, int]:
+    """Parse a rate ("10/s", "100/1m", "5/1h30m") into a count and a period in milliseconds. Raises BadDuration."""
+    number, _, period = rate.partition("/") if isinstance(rate, str) else ("", "", "")
+    if not number.isascii() or not number.isdigit() or len(number) > 15:
+        raise BadDuration(f"{preview_text(rate)} is not a rate.", hint='Write "10/s" or "100/1m".')
+    return int(number), duration_ms(period if period[:1].isdigit() else f"1{period}")
+
+
+def format_rate(count: int, per_ms: int) -> str:
+    """Format a rate for people ("10/s", "100/1m"). ``parse_rate`` parses the result."""
+    period = format_ms(per_ms)
+    return f"{count}/{period[1:] if period in ('1s', '1m', '1h', '1d') else period}"
+
+
 def _parse(text: str) -> float:
     match = _SHORT.fullmatch(text) or _ISO.fullmatch(text)
     if match is None or not any(match.groups()):

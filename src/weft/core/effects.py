@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
+from weft.core.budgets import Cover
 from weft.core.commands import Mailed
 from weft.core.events import Policy
 from weft.core.ids import EntryId
@@ -28,6 +29,8 @@ class PerformTask(msgspec.Struct, frozen=True):
     inline: bool = False
     takes: list[str] | None = None
     """Set for an undo: the names that are passed to it from ``input``, which is {input, result} of the undone task."""
+    cover: Cover | None = None
+    """What the call may cost at most. It is reserved in the append that dispatches the task."""
 
 
 class ArmTimer(msgspec.Struct, frozen=True):

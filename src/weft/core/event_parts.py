@@ -35,6 +35,8 @@ class Policy(msgspec.Struct, frozen=True, omit_defaults=True, array_like=False):
     queue: str = "default"
     deadline_ms: int = 0
     """A limit for all attempts together, counted from when the task was scheduled."""
+    agent: str = ""
+    """The agent that calls the step as its tool. It may do only what the policy permits to this agent."""
 
 
 DEFAULT_POLICY = Policy()
@@ -101,6 +103,8 @@ class ForkedFrom(msgspec.Struct, frozen=True, omit_defaults=True):
     run: str
     uid: str
     seq: int
+    trace: str = ""
+    """The span of the original as a W3C traceparent, if its trace does not derive from its own uid."""
 
 
 # --- graphs ------------------------------------------------------------------------------------------------------

@@ -14,6 +14,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from weft.core.budget_events import BudgetRaised as BudgetRaised
+from weft.core.budget_events import BudgetSet as BudgetSet
+from weft.core.budget_events import BudgetWarned as BudgetWarned
+from weft.core.budgets import BudgetLimits
 from weft.core.event_parts import ABSENT as ABSENT
 from weft.core.event_parts import DEFAULT_POLICY as DEFAULT_POLICY
 from weft.core.event_parts import NULL as NULL
@@ -126,6 +130,14 @@ class RunStarted(LogEvent, frozen=True, kw_only=True, tag="run_started"):
     """The uid of the schedule that started the run. It is told when the run ends."""
     tag: str = ""
     """The tag by which the start named the version, such as ``live`` or ``live~1``."""
+    review: list[str] = []
+    """Who must agree to every patch of the run, as its code or goal declares. A graph says it in its document."""
+    priority: int = 0
+    """Of runs and steps that wait, those with a higher priority come first."""
+    budgets: list[str] = []
+    """The uids of the runs above whose budgets this run spends from, topmost first."""
+    currency: str = ""
+    """The currency of the money that these budgets limit, if one does."""
     forked_from: ForkedFrom | None = None
     """The original, if the run is a fork. The events up to number ``forked_from.seq`` are those of the original."""
 
@@ -389,6 +401,8 @@ class ChildStarted(LogEvent, frozen=True, kw_only=True, tag="child_started"):
     plan: Raw = ABSENT
     """The plan of the child, if it is a goal run."""
     add: list[str] = []
+    budget: BudgetLimits | None = None
+    """The budget that the child gets, besides those above it."""
     refused: Failure | None = None
     """Why no run was created. Only in code runs; a graph node or goal step fails with its own event instead."""
 
@@ -404,10 +418,14 @@ class ChildEnded(LogEvent, frozen=True, kw_only=True, tag="child_ended"):
 
 
 class ValueRecorded(LogEvent, frozen=True, kw_only=True, tag="value_recorded"):
-    """A value that replay must not compute again: a time, a random number, an id, a version or the size of a map."""
+    """A value that replay must not compute again.
+
+    A time, a random number, an id, a version, or the size of a map. Of an agent: what decides about it (``spec``),
+    what the policy said about a call, and a result that is too large for the conversation.
+    """
 
     at: Path
-    of: Literal["now", "random", "uuid", "version", "map"]
+    of: Literal["now", "random", "uuid", "version", "map", "spec", "policy", "result"]
     value: Raw
     add: list[str] = []
 
@@ -467,6 +485,9 @@ AnyEvent = (
     | PatchReviewAsked
     | PatchDropped
     | AttributesSet
+    | BudgetSet
+    | BudgetRaised
+    | BudgetWarned
     | TaskScheduled
     | TaskSucceeded
     | TaskFailed

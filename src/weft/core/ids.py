@@ -35,6 +35,11 @@ def child_uid(uid: str, seq: int) -> str:
     return blake2b(f"{uid}/{seq}".encode(), digest_size=16).hexdigest()
 
 
+def delivery_uid(uid: str, seq: int, hook: str) -> str:
+    """Return the uid of the run that delivers event ``seq`` of a run to a hook."""
+    return blake2b(f"{uid}/{seq}/{hook}".encode(), digest_size=16).hexdigest()
+
+
 GOAL = "goal"
 """The workflow of a goal run that was started without one."""
 
@@ -51,7 +56,7 @@ def tenant_prefix(run_id: str) -> str:
     return f"{name}/" if slash and len(name) > 1 and name.startswith(TENANT_MARK) else ""
 
 
-RESERVED_IDS = ("schedule/", "bulk/")
+RESERVED_IDS = ("schedule/", "bulk/", "hook/")
 """Prefixes of the ids of Weft's own runs, which runs of users must not have."""
 RESERVED_KEYS = "weft/"
 """A prefix that keys of users must not have."""

@@ -77,6 +77,8 @@ class RunPatched(LogEvent, frozen=True, kw_only=True, tag="run_patched"):
     undoes: int = 0
     asked: int = 0
     """The number of the patch, if it had to wait or to be reviewed."""
+    review: list[str] = []
+    """Code runs: who must agree to every patch from now on."""
     unchecked: bool = False
     """The search for unsound positions was cut short, and the patch permits that."""
 

@@ -39,6 +39,8 @@ class ScheduleSpec(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True
     """There are no nominal times after this one. 0: no end."""
     pause_after: int = 0
     """Pause after this many failures in a row. 0: never."""
+    priority: int = 0
+    """The priority of its runs."""
 
 
 class ScheduleDeclared(LogEvent, frozen=True, kw_only=True, tag="schedule_declared"):

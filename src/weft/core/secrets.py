@@ -6,6 +6,7 @@ Only a ``Reference`` is encoded as a reference, and JSON is decoded to one only 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -26,6 +27,21 @@ class Reference(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def is_forged(value: object, raw: bytes) -> bool:
     """Return whether the JSON of a value has more references than the value itself."""
     return _count_in_json(msgspec.json.decode(raw)) > _count_references(value)
+
+
+def references_in(raw: bytes) -> frozenset[str]:
+    """Return the places of all secrets to which JSON refers."""
+    return frozenset(_places(msgspec.json.decode(raw))) if MARK in raw else frozenset()
+
+
+def _places(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        place = value.get(KEY)
+        if isinstance(place, str):
+            yield place
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    for part in parts:
+        yield from _places(part)
 
 
 def _count_in_json(value: Any) -> int:

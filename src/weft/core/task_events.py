@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Raw
 
+from weft.core.budgets import Amounts, Cover
 from weft.core.event_parts import ABSENT, DEFAULT_POLICY, NULL, Earlier, LogEvent, Path, Policy, Repetition, UndoPlan
 from weft.core.ids import EntryId
 from weft.errors import Failure
@@ -30,6 +31,8 @@ class TaskScheduled(LogEvent, frozen=True, kw_only=True, tag="task_scheduled"):
     raises: list[str] = []
     again: Repetition | None = None
     """Set if the work may have been performed before and its key, or a person's approval, must be recorded."""
+    cover: Cover | None = None
+    """What each attempt may cost at most. It is reserved before the attempt is handed out."""
 
 
 class TaskSucceeded(LogEvent, frozen=True, kw_only=True, tag="task_succeeded"):
@@ -39,6 +42,8 @@ class TaskSucceeded(LogEvent, frozen=True, kw_only=True, tag="task_succeeded"):
     earlier: int = 0  # the delivery that succeeded, if a later delivery had replaced it
     copied: bool = False
     """Nobody performed the task here: the result is that of another run, or was set. It is not undone here."""
+    spent: Amounts | None = None
+    """What the attempt used, if it was covered or reported something. None if it is not known."""
 
 
 class TaskFailed(LogEvent, frozen=True, kw_only=True, tag="task_failed"):
@@ -48,6 +53,8 @@ class TaskFailed(LogEvent, frozen=True, kw_only=True, tag="task_failed"):
     failure: Failure
     attempt: int = 1
     retry_at: int = 0
+    spent: Amounts | None = None
+    """What the attempt used, as in ``TaskSucceeded``."""
 
 
 class TaskLost(LogEvent, frozen=True, kw_only=True, tag="task_lost"):

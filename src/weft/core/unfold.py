@@ -21,6 +21,9 @@ ViewEvent = e.AnyEvent | e.AttributeSet
 ResultOf = Callable[[int], Raw | None]
 """Returns the result that the record with this number contains, or None."""
 
+COMBINED: frozenset[type] = frozenset({e.NodeRouted, e.StepStarted, e.StepCompleted})
+"""The records that may combine several events. All others are events themselves."""
+
 _fields: msgspec.json.Decoder[dict[str, Raw]] = msgspec.json.Decoder(dict[str, Raw])
 _replace = msgspec.structs.replace
 

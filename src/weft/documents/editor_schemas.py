@@ -21,6 +21,13 @@ MAP: JsonSchema = {"type": "object"}
 TEXT_MAP: JsonSchema = {"type": "object", "additionalProperties": {"type": "string"}}
 TEXTS: JsonSchema = {"anyOf": [TEXT, {"type": "array", "items": TEXT}]}
 
+PIPELINE: JsonSchema = {
+    "type": "array",
+    "minItems": 1,
+    "maxItems": 20,
+    "items": {"type": "object", "properties": {"step": TEXT}, "required": ["step"]},
+}
+
 
 def closed(fields: JsonSchema, *, required: Iterable[str] = ()) -> JsonSchema:
     """Return the schema of an object with these fields and no others."""

@@ -13,7 +13,7 @@ import msgspec
 
 from weft.core.findings import At, Problems
 from weft.core.goal.checks import BadStep, Languages, find_problems
-from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, give_key, inner_name
+from weft.core.goal.definitions import HttpWay, Need, StepDef, StepWay, give_key, inner_name, of_agent
 from weft.documents.fields import Fields
 from weft.documents.source import DocumentKind, check_format, listed_items
 from weft.errors import BadValue
@@ -102,7 +102,7 @@ def _fold_step(step_id: str, step: Fields, steps: Steps, languages: Languages) -
         # A placeholder, so that the rest of the step is checked, too.
         way=way if way is not None else StepWay(step_id),
         needs=needs,
-        gives=rename_gives(facts.gives, ways.renamed["gives"]),
+        gives=of_agent(facts.gives) if ways.is_agent else rename_gives(facts.gives, ways.renamed["gives"]),
         when=when,
         policy=policy,
         width=width,

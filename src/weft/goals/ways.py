@@ -1,7 +1,7 @@
 """Read how a step is performed.
 
-A document has exactly one of ``step``, ``http``, ``script``, ``goal``, ``workflow`` and ``ask``. The older format has
-``type`` instead.
+A document has exactly one of ``step``, ``agent``, ``http``, ``script``, ``pipeline``, ``goal``, ``workflow`` and
+``ask``. The older format has ``type`` instead.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from weft.core.goal.definitions import (
     GoalWay,
     HttpWay,
     Need,
+    PipelineWay,
     ScriptWay,
     StepWay,
     Way,
@@ -51,6 +52,8 @@ class StepWays:
         self.id = step_id
         self.step = step
         self.at: At = step.at
+        self.is_agent = False
+        """Whether an agent performs the step. Its outputs are fields of what the agent answers."""
         self.timeout_ms = 0
         """The timeout that the older format has next to the URL."""
         self.renamed: dict[str, dict[str, str]] = {"needs": {}, "gives": {}}
@@ -129,6 +132,16 @@ class StepWays:
             return None
         return ScriptWay(script) if script is not None else None
 
+    def _pipeline(self, key: str) -> Way | None:
+        from weft.pipelines.pipeline import pipeline_faults  # noqa: PLC0415 - only for documents with pipelines
+
+        raw = self.step.raw[key]
+        faults = list(pipeline_faults(raw))
+        for fault in faults:
+            at = self.at if fault.index is None else (*self.at, fault.index)
+            self.step.problems.add("bad_pipeline", at, fault.message, fault.hint)
+        return PipelineWay(raw) if not faults else None
+
     def _goal(self, key: str) -> Way | None:
         goals = self.step.texts(key)
         if not goals and self.step.raw[key] in ([], None):
@@ -156,6 +169,11 @@ class StepWays:
         name = call.text("name")
         return WorkflowWay(name, call.text("version")) if name else None
 
+    def _agent(self, key: str) -> Way | None:
+        name = self.step.text(key)
+        self.is_agent = True
+        return WorkflowWay(name) if name else None
+
     def _ask(self, key: str) -> Way | None:
         raw = self.step.raw[key]
         ask = Fields({"title": raw} if isinstance(raw, str) else raw, self.at, self.step.problems, QUESTION)
@@ -166,8 +184,10 @@ READERS: dict[str, Callable[[StepWays, str], Way | None]] = {
     "step": StepWays._step,  # noqa: SLF001
     "http": StepWays._http,  # noqa: SLF001
     "script": StepWays._script,  # noqa: SLF001
+    "pipeline": StepWays._pipeline,  # noqa: SLF001
     "goal": StepWays._goal,  # noqa: SLF001
     "workflow": StepWays._workflow,  # noqa: SLF001
+    "agent": StepWays._agent,  # noqa: SLF001
     "ask": StepWays._ask,  # noqa: SLF001
     "flow": StepWays._flow,  # noqa: SLF001
 }

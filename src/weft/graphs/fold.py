@@ -38,6 +38,7 @@ NODE = (
     "with", "input_mapping", "save", "output_mapping", "retry", "timeout", "queue", "limits", "undo", "compensator",
     "on_failure", "next", "catch", "branch", "dependents", "dependencies", "fan_out", "on_no_match", "rejection_path",
     "repeat", "loop", "join", "fan_in", "wait_for_all", "of", "joins_node", "merge", "late", "on_early_complete",
+    "choose",
 )  # fmt: skip
 GRAPH_DOCUMENT = DocumentKind(
     area="graph",
@@ -48,6 +49,8 @@ GRAPH_DOCUMENT = DocumentKind(
     ids=NODE_IDS,
     repeated="duplicate_node",
 )
+PLAIN_NODE = frozenset({"step", "ask", "wait", "pass", "with", "save", "timeout", "next", "id", "description"})
+"""A node with no other fields has no join, no policy but its timeout, and no undo. Most nodes are like this."""
 FAN_OUT: dict[str, FanOut] = {"first_match": "first_match", "all": "all"}
 
 
@@ -63,7 +66,9 @@ class Rules:
 def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> FoldedGraph | None:
     """Fold a document. ``name`` is used if it has none. Returns None if it has no nodes, or too many."""
     document = Fields(raw, (), problems, DOCUMENT)
-    graph = FoldedGraph(_graph_name(document, name), limits=fold_limits(document), review=fold_review(document))
+    graph = FoldedGraph(
+        _graph_name(document, name), limits=fold_limits(document, of_run=True), review=fold_review(document)
+    )
     _fold_schemas(document, graph)
     nodes = _named_nodes(document, problems)
     if nodes is None:
@@ -178,6 +183,12 @@ def _fold_node(name: str, node: Fields, rules: Rules, ways: tuple[NodeRoutes, Fo
     if isinstance(work, AskWork) and (node.raw.get("type") == "human" or "human" in node):
         routes.plain_when = "output.approved"
         work = msgspec.structs.replace(work, enriches=True)
+    if node.raw.keys() <= PLAIN_NODE:
+        timeout_ms = node.duration("timeout")
+        on_no_match: Any = "end" if routes.ends_unmatched else "fail"
+        return FoldedNode(
+            name, node.at, work, reader.at, given, fold_save(node), timeout_ms=timeout_ms, on_no_match=on_no_match
+        )
     joining = fold_join(node)
     no_match = {"end": "end", "fail": "fail"}
     return FoldedNode(

@@ -15,6 +15,7 @@ from weft.core.findings import At
 from weft.core.graph.folded import FoldedRepeat, FoldedRoute, Source
 from weft.documents.fields import Fields, describe
 from weft.documents.spellings import fold_condition
+from weft.graphs.agents import CHOOSE
 
 ENTRY = ("when", "condition", "to", "for_each", "foreach", "as", "width", "copies", "spawn")
 TRANSITION = ("from", "priority", "id", "ref", *ENTRY)
@@ -56,6 +57,9 @@ class NodeRoutes:
         if "next" in node:
             self._take("next", node.place("next"))
             self._read_next()
+        if "choose" in node:
+            self._take("choose", node.place("choose"))
+            self._read_choose()
         if branch is not None:
             self._take("branch", branch.at)
             self._read_branch(branch)
@@ -184,10 +188,28 @@ class NodeRoutes:
 
     def _read_choice(self, branch: Fields) -> None:
         """Read a branch whose agent picks the next nodes from a list."""
+        self._need_agent(branch.place("type"), "agent_driven")
+        self._add_choices(branch, "available_next_nodes", most=0)
+
+    def _read_choose(self) -> None:
+        """Read the nodes from which an agent picks, and where it goes without a choice."""
+        choose = Fields(self.node.raw["choose"], self.node.place("choose"), self.node.problems, CHOOSE)
+        self._need_agent(choose.at, "choose")
+        if choose.raw and "of" not in choose:
+            choose.needed("of")
+        self._add_choices(choose, "of", most=choose.integer("at_most") or 0)
+        last = max((route.tier for route in self.routes), default=-1) + 1
+        self.routes += [FoldedRoute(target, at, last) for target, at in _targets(choose, "otherwise")]
+
+    def _need_agent(self, at: At, what: str) -> None:
         if "agent" not in self.node and self.node.raw.get("type") != "agent":
-            branch.problems.add("no_agent", branch.place("type"), "agent_driven needs an agent node.")
-        for target, at in _targets(branch, "available_next_nodes"):
-            self.routes.append(FoldedRoute(target, at, 0, Source(f'"{target}" in output.next_nodes', at)))
+            self.node.problems.add("no_agent", at, f"{what} needs an agent node.")
+
+    def _add_choices(self, choice: Fields, key: str, *, most: int) -> None:
+        """Add an edge to each node that may be chosen. If only one may be, no two of them fire."""
+        for index, (target, at) in enumerate(_targets(choice, key)):
+            when = Source(f'!("routed" in output) && "{target}" in output.next_nodes', at)
+            self.routes.append(FoldedRoute(target, at, index if most == 1 else 0, when))
 
     # --- loops ----------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from weft.documents.editor_schemas import (
     DURATION,
     FLAG,
     MAP,
+    PIPELINE,
     TEXT,
     TEXTS,
     WHOLE,
@@ -23,7 +24,7 @@ from weft.documents.editor_schemas import (
     ref,
     retry_schema,
 )
-from weft.graphs import policies, routes, work
+from weft.graphs import agents, policies, routes, work
 from weft.graphs.data import HOW
 from weft.graphs.fold import DOCUMENT, FAN_OUT, GRAPH_DOCUMENT, NODE, NODE_IDS
 from weft.graphs.joins import EARLY, LATE
@@ -90,6 +91,7 @@ def _node_fields(types: Iterable[str]) -> JsonSchema:
             ]
         },
         "branch": ref("branch"),
+        "choose": closed({"of": TEXTS, "at_most": WHOLE, "otherwise": TEXTS}, required=["of"]),
         "dependents": TEXTS,
         "dependencies": TEXTS,
         "fan_out": {"enum": list(FAN_OUT)},
@@ -112,16 +114,19 @@ def _work_fields() -> JsonSchema:
     ask = {**dict.fromkeys(work.ASK, ANY), "title": TEXT, "of": TEXTS, "timeout": DURATION}
     ask |= {"four_eyes": FLAG, "remind": DURATION}
     call = closed(dict.fromkeys(work.WORKFLOW, ANY))
+    agent = {**dict.fromkeys(agents.AGENT, ANY), "model": TEXT, "system": TEXT, "prompt": TEXT, "tools": TEXTS}
+    agent |= {"turns": WHOLE, "approvers": TEXTS, "options": MAP, "budget": MAP}
     return {
         "step": TEXT,
         "http": closed({**dict.fromkeys(work.HTTP, ANY), "url": TEXT, "method": TEXT}, required=["url"]),
         "script": {**closed(dict.fromkeys(work.SCRIPT, TEXT)), "minProperties": 1},
+        "pipeline": PIPELINE,
         "workflow": {"anyOf": [TEXT, call]},
         "workflow_call": {"anyOf": [TEXT, call]},
         "goal": TEXTS,
         "ask": closed(ask),
         "human": closed({**dict.fromkeys(work.HUMAN, ANY), **ask}),
-        "agent": {"type": ["string", "object"]},
+        "agent": {"anyOf": [TEXT, closed(agent, required=["model"])]},
         "wait": DURATION,
         "receive": {
             "anyOf": [
@@ -186,7 +191,7 @@ def _parts() -> JsonSchema:
         "merge": closed({**dict.fromkeys(("from", "into", "source", "target"), path), **merge}),
         "retry": retry_schema(),
         "limits": closed({
-            **dict.fromkeys(policies.LIMITS, WHOLE), "time": DURATION, "deadline_s": DURATION,
+            **dict.fromkeys(policies.LIMITS, WHOLE), "time": DURATION, "deadline_s": DURATION, "budget": MAP,
         }),
         "undo": {"anyOf": [TEXT, closed({**undo, "timeout_sec": DURATION})]},
     }  # fmt: skip

@@ -13,12 +13,12 @@ from typing import Any
 from weft.core.code.locations import check_name
 from weft.core.findings import At, did_you_mean
 from weft.core.graph.model import (
-    AgentWork,
     AskWork,
     Expr,
     GoalWork,
     HttpWork,
     PassWork,
+    PipelineWork,
     ReceiveWork,
     ReplyWork,
     ScriptWork,
@@ -33,6 +33,7 @@ from weft.documents.questions import QUESTION, read_question
 from weft.documents.schemas import field_schema, misfits
 from weft.documents.scripts import LONG, read_script
 from weft.errors import BadValue, WeftError
+from weft.graphs.agents import read_agent
 
 LANGUAGES = {"lua": "lua", "ale": "ale"}
 SCRIPT = (*LANGUAGES, *LONG)
@@ -64,7 +65,9 @@ class NodeWork:
     def read(self) -> Work:
         """Read the work of the node. Returns ``pass`` after reporting a problem."""
         node = self.node
-        words = [word for word in (*WORDS, *self.types) if word in node]
+        words = [word for word in node.raw if word in WORDS or word in self.types]
+        if len(words) > 1:
+            words.sort(key=[*WORDS, *self.types].index)
         typed = "type" in node
         if typed and node.raw["type"] == "task" and "step" in words:
             typed = False
@@ -100,8 +103,8 @@ class NodeWork:
                 return self._human(node.raw.get("human_config", {}))
             case "agent" if word not in self.types:
                 key = node.spelling("agent_config", "config")
-                self._refuse_agent()
-                return AgentWork(node.raw.get(key, {}), reference)
+                self.at = node.place(key) if key in node else node.at
+                return read_agent(node, key, reference, older=True)
             case _ if word in WORDS:
                 node.raw[word] = config
                 return WORDS[word](self, word, reference)
@@ -190,6 +193,15 @@ class NodeWork:
         except WeftError as error:
             self.node.problems.add("bad_script", self.at, error.message, error.hint)
 
+    def _pipeline(self, key: str, _: str) -> Work:
+        from weft.pipelines.pipeline import pipeline_faults  # noqa: PLC0415  # import only for documents with pipelines
+
+        raw = self.node.raw[key]
+        for fault in pipeline_faults(raw, templates=True):
+            at = self.at if fault.index is None else (*self.at, fault.index)
+            self.node.problems.add("bad_pipeline", at, fault.message, fault.hint)
+        return PipelineWork(Expr(raw))
+
     def _workflow(self, key: str, _: str) -> Work:
         raw = self.node.raw[key]
         if not isinstance(raw, dict):
@@ -209,14 +221,7 @@ class NodeWork:
         return GoalWork(goals)
 
     def _agent(self, key: str, reference: str) -> Work:
-        if not isinstance(self.node.raw[key], dict | str):
-            self.node.wrong(key, "an agent")
-        self._refuse_agent()
-        return AgentWork(self.node.raw[key], reference)
-
-    def _refuse_agent(self) -> None:
-        message = "agents are not supported yet."
-        self.node.problems.add("not_built", self.at, message, "Call the model in a step.")
+        return read_agent(self.node, key, reference, older=False)
 
     def _wait(self, key: str, _: str) -> Work:
         return WaitWork(self.node.duration(key))
@@ -299,6 +304,7 @@ WORDS: dict[str, Callable[[NodeWork, str, str], Work]] = {
     "step": NodeWork._step,  # noqa: SLF001
     "http": NodeWork._http,  # noqa: SLF001
     "script": NodeWork._script,  # noqa: SLF001
+    "pipeline": NodeWork._pipeline,  # noqa: SLF001
     "workflow": NodeWork._workflow,  # noqa: SLF001
     "workflow_call": NodeWork._workflow,  # noqa: SLF001
     "goal": NodeWork._goal,  # noqa: SLF001

@@ -12,7 +12,8 @@ from weft.observe.history import History
 from weft.observe.progress import progress_of
 from weft.observe.run_hosts import Hosting, LiveHosts, hosting_of, unoffered_version
 from weft.observe.runs import read_run
-from weft.observe.sentences import idle_sentence, missing_sentence, wait_sentence
+from weft.observe.sentences import idle_sentence, missing_sentence, start_words, wait_sentence
+from weft.observe.start_wait import start_wait, starts_at
 from weft.observe.waits import waits_of
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
@@ -40,6 +41,8 @@ class ListedActivity(msgspec.Struct, frozen=True, kw_only=True):
     fault: str = ""
     """What a run that cannot be read waits for, if it is known."""
     missing_version: str = ""
+    start: str = ""
+    """What a run that has not begun waits for, unless it is a host."""
     waits: list[PendingWait] = []
     progress: list[Progress] = []
 
@@ -66,7 +69,8 @@ async def listed_activity(service: RunService, row: RunRow, live: LiveHosts) -> 
         return ListedActivity(kind="held")
     version = unoffered_version(row, live) if row.owner not in live and row.status != "paused" else ""
     if not row.seq:
-        return ListedActivity(kind="unhosted", missing_version=version)
+        start = start_words(await start_wait(service, row), starts_at(row, service.clock.now_ms()))
+        return ListedActivity(kind="unhosted", missing_version=version, start=start)
     try:
         machine = await read_run(service, row)
     except RunUnreadable as error:
@@ -86,7 +90,7 @@ def waits_for(row: RunRow, activity: ListedActivity) -> str:
         case "held":
             return f"you: weft explain {row.id}"
         case "unhosted":
-            return missing or "a host"
+            return missing or activity.start or "a host"
         case "waiting":
             more = len(activity.waits) - WAITS_MAX
             waits = ", ".join(map(wait_sentence, activity.waits[:WAITS_MAX]))
@@ -97,10 +101,10 @@ def waits_for(row: RunRow, activity: ListedActivity) -> str:
 
 def note_idle(history: History, activity: Activity) -> None:
     """Mark open operations that no worker performs, with the reason."""
-    for number, queue in activity.hosting.idle.items():
+    for number, task in activity.hosting.idle.items():
         operation = history.operations.get(number)
         if operation is not None and operation.status == "open":
-            operation.idle = idle_sentence(queue)
+            operation.idle = idle_sentence(task)
 
 
 def forget_idle(history: History, activity: Activity) -> None:

@@ -6,11 +6,12 @@ import msgspec
 
 from weft.core.code.machine import CodeMachine
 from weft.observe.live_finding import LiveFinding, LiveRun, misfits, not_hosted, refused_change
-from weft.runtime.code_patches import named_version, read_code_patch, refusal_of
+from weft.runtime.code_patches import named_version, read_code_patch
 from weft.runtime.patches import PatchService
 from weft.runtime.programs import code_program
 from weft.runtime.replays import replay_machine
 from weft.runtime.run.replay import Replayed
+from weft.runtime.run.replay_report import ReplayTarget, refusal_of
 
 
 async def check_code(run: LiveRun, machine: CodeMachine) -> LiveFinding:
@@ -23,7 +24,7 @@ async def check_code(run: LiveRun, machine: CodeMachine) -> LiveFinding:
     replayed = await replay_machine(run.service, run.row, machine, program, tolerant=run.tolerant)
     if replayed.verdict == "fits":
         return misfit or _visited(replayed)
-    refusal = refusal_of(replayed, run.row, version) if run.change.patch else None
+    refusal = refusal_of(replayed, ReplayTarget(run.row.id, run.row.workflow, version)) if run.change.patch else None
     if refusal is not None:
         return msgspec.structs.replace(refused_change(refusal), verdict=replayed.verdict)
     return LiveFinding(

@@ -6,27 +6,95 @@ scope, a round of a loop or an item of a map.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
-from weft.observe.box_standing import BoxStanding, standings_of
+from weft.observe.box_standing import BoxStanding
+from weft.observe.key_counts import KeyCounts
 from weft.observe.pictures import Arrow, Box, BoxGroup, Picture
-from weft.observe.places import RunPlace, box_of
+from weft.observe.places import HIDDEN, RunPlace, box_of
+from weft.observe.run_moment import RunMoment
 
 START = ""
-_HIDDEN = frozenset({"now", "random", "uuid", "set", "version"})
-"""Kinds of places without a box: values that the code asks for on its way."""
 
 
-def picture_of_code(title: str, places: Iterable[RunPlace], seq: int) -> Picture:
+class CodeDrawer:
+    """Draws a code run after any of its events. It remembers which places followed each other."""
+
+    def __init__(self) -> None:
+        self._newest = self._other = FollowedPlaces(0)
+
+    def draw(self, machine: object, moment: RunMoment) -> Picture:
+        """Return the picture of a code run after an event. The machine is not used."""
+        followed = self._followed(moment.drops)
+        followed.extend(moment.places, moment.begun, moment.seq)
+        return picture_of_code(moment, followed)
+
+    def follow(self, places: Sequence[RunPlace], drops: int, seq: int) -> None:
+        """Take note of the places up to the newest event."""
+        self._followed(drops).extend(places, len(places), seq)
+
+    def _followed(self, drops: int) -> FollowedPlaces:
+        """Return the order of the places that are not dropped, which is another one after each drop."""
+        if drops > self._newest.drops:
+            self._other, self._newest = self._newest, FollowedPlaces(drops)
+        elif drops not in (self._newest.drops, self._other.drops):
+            self._other = FollowedPlaces(drops)
+        return self._newest if drops == self._newest.drops else self._other
+
+
+class FollowedPlaces:
+    """Which box followed which in the same scope, as long as the same places are dropped.
+
+    The first place of an item follows its map. The first place of another scope follows the last one around it, which
+    is the last one of the round before in a loop.
+    """
+
+    def __init__(self, drops: int) -> None:
+        self.drops = drops
+        self.first: dict[str, RunPlace] = {}
+        """The first place of each box."""
+        self.arrows: KeyCounts[tuple[str, str]] = KeyCounts()
+        self._read = 0
+        self._last: dict[str, str] = {"": START}
+        self._maps: set[str] = set()
+
+    def extend(self, places: Sequence[RunPlace], begun: int, seq: int) -> None:
+        """Add the places that had begun with an event."""
+        for number in range(self._read, begun):
+            place = places[number]
+            if place.operation.kind not in HIDDEN and (not self.drops or place.standing(seq) is not None):
+                self._add(place)
+        self._read = max(self._read, begun)
+
+    def _add(self, place: RunPlace) -> None:
+        location, box, last = place.operation.location, place.box, self._last
+        if box not in self.first:
+            self.first[box] = place
+        scope = location.rpartition("/")[0]
+        self.arrows.add(place.number, (self._before(scope), box))
+        if place.operation.kind == "map":
+            self._maps.add(location)
+        while scope:
+            last[scope] = box
+            scope = scope.rpartition("/")[0]
+        last[""] = box
+
+    def _before(self, scope: str) -> str:
+        while scope not in self._last:
+            scope = scope.rpartition("/")[0]
+            if scope in self._maps:
+                return box_of(scope)
+        return self._last[scope]
+
+
+def picture_of_code(moment: RunMoment, followed: FollowedPlaces) -> Picture:
     """Return the picture of a code run after an event."""
-    shown = [place for place in places if place.operation.kind not in _HIDDEN and place.standing(seq) is not None]
+    title = moment.workflow
     boxes = {START: Box(START, shape="start", mark="done", times=1, tip=f"start of {title}", kind="start")}
-    standings = standings_of(shown, seq)
-    for place in shown:
-        if place.box not in boxes:
-            boxes[place.box] = _box(place, standings[place.box])
-    followed = _followed(shown)
+    for box, place in followed.first.items():
+        if place.number > moment.begun:
+            break
+        boxes[box] = _box(place, moment.shown[box])
     order = {box: number for number, box in enumerate(boxes)}
     arrows = [
         Arrow(
@@ -37,7 +105,7 @@ def picture_of_code(title: str, places: Iterable[RunPlace], seq: int) -> Picture
             times=times,
             id=f"{source}>{to}",
         )
-        for (source, to), times in followed.items()
+        for (source, to), times in followed.arrows.until(moment.begun).items()
     ]
     return Picture(title, tuple(boxes.values()), tuple(arrows), groups=tuple(_groups(boxes)))
 
@@ -70,33 +138,3 @@ def _groups(boxes: Iterable[str]) -> Iterator[BoxGroup]:
             if group not in known:
                 known.add(group)
                 yield BoxGroup(group, parts[size - 1], "scope", "/".join(parts[: size - 1]))
-
-
-def _followed(places: Iterable[RunPlace]) -> Counter[tuple[str, str]]:
-    """Count how often one box followed another in the same scope.
-
-    The first place of an item follows its map. The first place of another scope follows the last one around it, which
-    is the last one of the round before in a loop.
-    """
-    last: dict[str, str] = {"": START}
-    maps: set[str] = set()
-    found: Counter[tuple[str, str]] = Counter()
-    for place in places:
-        location = place.operation.location
-        scope = location.rpartition("/")[0]
-        found[_before(scope, last, maps), place.box] += 1
-        if place.operation.kind == "map":
-            maps.add(location)
-        while scope:
-            last[scope] = place.box
-            scope = scope.rpartition("/")[0]
-        last[""] = place.box
-    return found
-
-
-def _before(scope: str, last: dict[str, str], maps: set[str]) -> str:
-    while scope not in last:
-        scope = scope.rpartition("/")[0]
-        if scope in maps:
-            return box_of(scope)
-    return last[scope]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
 from weft.core.code.machine import CodeMachine
 from weft.observe.code_check import check_code
-from weft.observe.code_picture import picture_of_code
+from weft.observe.code_picture import CodeDrawer
 from weft.observe.diagnosis import PendingWait, Progress
 from weft.observe.live_finding import LiveFinding, LiveRun
-from weft.observe.pictures import Picture
-from weft.observe.places import RunPlace
-from weft.observe.style_views import StyleViews
+from weft.observe.run_moment import PictureDrawer
+from weft.observe.style_views import Held, StyleViews
 from weft.observe.task_wait import timer_wait
 
 PROGRESS = "weft.progress"
@@ -25,6 +24,7 @@ class CodeViews(StyleViews[CodeMachine]):
 
     has_nodes = False
     is_code = True
+    draws_state = False
 
     def waits(self, machine: CodeMachine, now: int) -> Iterator[PendingWait]:
         """Yield the sleeps of a run."""
@@ -52,10 +52,18 @@ class CodeViews(StyleViews[CodeMachine]):
             if any(open_):
                 yield Progress(entry.key, len(open_) - sum(open_), msgspec.json.decode(entry.output, type=int))
 
-    def picture_of(self, machine: CodeMachine, places: Iterable[RunPlace], taken: Mapping[str, int]) -> Picture:
-        """Return what the run has recorded, as a picture."""
-        seq = machine.state.seq
-        return picture_of_code(machine.state.workflow, places, seq)
+    def held(self, machine: CodeMachine) -> Held:
+        """Return the states of the loops that have not ended, by location."""
+        loops = {
+            entry.key: bytes(entry.output)
+            for entry in machine.state.entries.values()
+            if entry.kind == "loop" and entry.status == "open"
+        }
+        return {"loops": loops}
+
+    def drawer(self) -> PictureDrawer:
+        """Return a drawer of what a run has recorded."""
+        return CodeDrawer()
 
     async def check_live(self, run: LiveRun, machine: CodeMachine) -> LiveFinding:
         return await check_code(run, machine)

@@ -13,7 +13,8 @@ from weft.core.graph.tokens import DeadLetter
 from weft.errors import RunUnreadable
 from weft.observe.runs import read_run
 from weft.observe.styles import views_of
-from weft.ports.store import Page, RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import IMPORTED, Page, RunRow
 from weft.runtime.run.append_extras import DEAD_LETTERS
 from weft.runtime.service import RunService
 
@@ -35,8 +36,13 @@ class FoundLetter(msgspec.Struct, frozen=True):
 async def runs_with_dead_letters(
     service: RunService, *, prefix: str | None = None, after: str | None = None, limit: int = RUNS_PER_PAGE
 ) -> Page:
-    """Return a page of runs that have dead letters, newest first. With ``prefix``, only ids that begin with it."""
-    return await service.search(RunQuery(where={DEAD_LETTERS: True}, id_prefix=prefix, after=after, limit=limit))
+    """Return a page of runs that have dead letters, newest first, with deliveries to hooks that failed.
+
+    With ``prefix``, only ids that begin with it.
+    """
+    query = RunQuery(where={DEAD_LETTERS: True}, internal=True, id_prefix=prefix, after=after, limit=limit)
+    page = await service.search(query)
+    return Page([row for row in page.rows if row.status != IMPORTED], page.cursor)
 
 
 async def dead_letters_in(service: RunService, row: RunRow) -> list[FoundLetter]:

@@ -47,12 +47,28 @@ class PendingWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     is_performed: bool = True
     """Whether a worker performs the task. If not, it waits in ``queue`` or, without a queue, for a host of the run."""
     queue: str = ""
+    limit: str = ""
+    """The step whose limit holds the task back, if it has one, and the key under which the task counts."""
+    key: str = ""
+    standing: str = ""
+    """What the limit of the step or the queue allows, how many are under way, and who is ahead."""
     names: list[str] = []
     title: str = ""
     asked: list[str] = []
     run: str = ""
     workflow: str = ""
     fact: str = ""
+
+
+class IdleTask(msgspec.Struct, frozen=True, kw_only=True):
+    """An open task that no worker performs: it waits in a queue or, without a queue, for a host of the run."""
+
+    queue: str = ""
+    limit: str = ""
+    """The step whose limit holds it back, if it has one, and the key under which the task counts."""
+    key: str = ""
+    standing: str = ""
+    """What the limit of the step or the queue allows, how many are under way, and who is ahead."""
 
 
 class SeenCondition(msgspec.Struct, frozen=True):
@@ -178,6 +194,20 @@ class Hold(msgspec.Struct, frozen=True):
     place: str
 
 
+class StartWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Why a run that has not begun waits: the rule of its workflow about starts, or the limit of its workflow."""
+
+    kind: Literal["singleton", "debounce", "batch", "limit"]
+    key: str
+    behind: str = ""
+    """Singletons: the open run that it replaces."""
+    latest: datetime | None = None
+    """Debounced starts: when it begins at the latest."""
+    inputs: int = 0
+    """Batches: how many inputs it has, and below how many it can have."""
+    size: int = 0
+
+
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Everything that is known about the state of a run."""
 
@@ -198,6 +228,8 @@ class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     has_mail: bool = False
     """Whether a held run has mail that it has not processed. Always False for other runs."""
     starts_at: datetime | None = None
+    start_wait: StartWait | None = None
+    """Why it has not begun, if its workflow has a rule about starts or a limit."""
     is_over: bool = False
     steps_done: int = 0
     failure: Failure | None = None

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from weft.observe.agent_error_pages import AGENT_PAGES
+from weft.observe.budget_error_pages import BUDGET_PAGES
 from weft.observe.bulk_error_pages import BULK_PAGES
 from weft.observe.fork_error_pages import FORK_PAGES
 from weft.observe.goal_error_pages import GOAL_PAGES
 from weft.observe.hand_error_pages import HAND_PAGES
+from weft.observe.hook_error_pages import HOOK_PAGES
+from weft.observe.model_error_pages import MODEL_PAGES
 from weft.observe.patch_error_pages import PATCH_PAGES
+from weft.observe.pipeline_error_pages import PIPELINE_PAGES
+from weft.observe.policy_error_pages import POLICY_PAGES
+from weft.observe.resource_error_pages import RESOURCE_PAGES
 from weft.observe.retention_error_pages import RETENTION_PAGES
 from weft.observe.schedule_error_pages import SCHEDULE_PAGES
+from weft.observe.server_error_pages import SERVER_PAGES
+from weft.observe.start_error_pages import START_PAGES
 from weft.observe.version_error_pages import VERSION_PAGES
 
 
@@ -35,9 +44,18 @@ _OTHER_PAGES = (
     FORK_PAGES,
     GOAL_PAGES,
     HAND_PAGES,
+    HOOK_PAGES,
+    MODEL_PAGES,
+    AGENT_PAGES,
     PATCH_PAGES,
+    POLICY_PAGES,
+    PIPELINE_PAGES,
+    RESOURCE_PAGES,
+    BUDGET_PAGES,
     RETENTION_PAGES,
     SCHEDULE_PAGES,
+    SERVER_PAGES,
+    START_PAGES,
     VERSION_PAGES,
 )
 PAGES: dict[str, ErrorPage] = {
@@ -61,12 +79,18 @@ PAGES: dict[str, ErrorPage] = {
         "A run was started or awaited, but no engine runs in this process.",
         "Without an engine the run would never make progress.",
         "Start the app: `async with app: ...`, FastAPI(lifespan=app.lifespan) or app.run(...). "
-        "To talk to an engine elsewhere: weft.Client(url).",
+        "Without an event loop: app.sync.start(...). To talk to an engine elsewhere: weft.Client(url).",
     ),
     "usage.loop_running": ErrorPage(
-        "app.run() was called where an event loop already runs (Jupyter, FastAPI).",
-        "app.run() starts a loop of its own and blocks until the run is over; two loops cannot share a thread.",
-        "Write: handle = await app.start(order(...)); await handle.result()",
+        "app.run(), or a method of app.sync or client.sync, was called where an event loop runs (Jupyter, FastAPI).",
+        "They block until they have an answer. The loop of this thread would stand still, perhaps forever.",
+        "Write: handle = await app.start(order(...)); await handle.result(). In a plain thread, app.sync is right.",
+    ),
+    "usage.after_fork": ErrorPage(
+        "A forked process uses app.sync or client.sync, which its parent had opened before the fork.",
+        "The thread of the engine exists only in the parent, and two processes cannot share a connection to a store.",
+        "Open it only after the fork: leave out app.sync while a pre-forking server loads the application, or close() "
+        "it. The first call of each worker then opens its own.",
     ),
     "usage.not_async": ErrorPage(
         "A workflow was declared with plain `def`.",
@@ -86,7 +110,7 @@ PAGES: dict[str, ErrorPage] = {
     "usage.missing_extra": ErrorPage(
         "A part of Weft needs packages that are not installed.",
         "`pip install weft` brings SQLite, code, graphs, goals and the command line. "
-        "The server, the HTTP client, Postgres, S3, Lua and the Python sandbox are extras.",
+        "The server, the HTTP client, Postgres, Redis, S3, Lua and the Python sandbox are extras.",
         'Run the command that the message names, for example: pip install "weft[server]"',
     ),
     "usage.name_taken": ErrorPage(
@@ -134,6 +158,12 @@ PAGES: dict[str, ErrorPage] = {
         "An option has an invalid value.",
         "The message names the option and the values it accepts. Nothing was started.",
         "Correct it: retries=3 means four attempts in all, width and most are at least 1.",
+    ),
+    "limit.bad_key": ErrorPage(
+        "The key of a limit is neither a text nor an integer, or could not be found.",
+        "A limit counts tasks or runs by the key of their input. The message says what the key was. The step or run "
+        "failed before anything was performed.",
+        "Correct the key= of the weft.Limit, or the input. A key in CEL also works on hosts that lack the step.",
     ),
     "value.secret": ErrorPage(
         'A value has the key "$secret" but is not a secret, or a secret is too short.',
@@ -250,6 +280,11 @@ PAGES: dict[str, ErrorPage] = {
         "The key does not exist, was revoked or has expired, or the token was not issued by the trusted provider. For "
         "security the answer does not say which.",
         "Send Authorization: Bearer KEY. weft keys list shows the valid keys; weft keys create makes one.",
+    ),
+    "access.provider": ErrorPage(
+        "Somebody could not be signed in, because the identity provider could not be used.",
+        "It did not answer, it refused the sign-in, or its answer could not be read. The message says which.",
+        "Try again, or sign in with a key. If it stays so, check WEFT_JWT_ISSUER and WEFT_OIDC_CLIENT_ID.",
     ),
     "ask.not_yours": ErrorPage(
         "A question was answered by a person who may not answer it.",
@@ -446,6 +481,17 @@ PAGES: dict[str, ErrorPage] = {
         "A worker reported on a task that it no longer owns.",
         "The worker did not renew its lease in time, or the task is no longer needed. The report has no effect.",
         "Stop working on the task. Send heartbeats more often, or claim tasks with a longer lease.",
+    ),
+    "stream.bad_answer": ErrorPage(
+        "A worker on a Redis stream sent an answer that cannot be used.",
+        "Its token is not the one that came with the task, or its status, result or error cannot be read. The stream "
+        "wf.bad has the answer.",
+        "Send the token unchanged, on the wf.done with the prefix of the task's stream, and JSON in result and error.",
+    ),
+    "stream.prefix_taken": ErrorPage(
+        "The Redis streams with this prefix belong to another deployment.",
+        "The key wf.owner names the deployment that uses them. Two of them would take each other's answers.",
+        "Give each deployment its own redis_prefix. If the other one is gone, delete the key.",
     ),
     # Scripts
     "script.invalid": ErrorPage(

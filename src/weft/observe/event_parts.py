@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from weft.cache import BoundedCache
 from weft.core import events as e
-from weft.core.unfold import ViewEvent, unfold
+from weft.core.unfold import COMBINED, ViewEvent, unfold
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import readable
@@ -45,13 +45,17 @@ class Unfolding:
 
     def __init__(self) -> None:
         self._results: BoundedCache[int, Raw] = BoundedCache(RESULTS_MAX)
+        self.keeps_results = True
+        """Whether later records may refer to results. Only those of goal runs do."""
+
+    def events(self, stored: StoredEvent) -> Sequence[ViewEvent]:
+        """Unfold the next record. Returns its events, without their JSON."""
+        return self._unfold(e.decode(stored.body), stored.seq)
 
     def add(self, stored: StoredEvent) -> list[EventPart]:
-        """Unfold the next record. Returns its events."""
+        """Unfold the next record. Returns its events with their JSON."""
         record = e.decode(stored.body)
-        if isinstance(record, e.TaskSucceeded | e.ChildEnded):
-            self._results.put(stored.seq, record.output)
-        events = unfold(record, self._results.get)
+        events = self._unfold(record, stored.seq)
         if len(events) == 1:
             body = stored.body if events[0] is record else _encode(events[0])
             return [EventPart(stored.seq, 0, stored.at, events[0], body)]
@@ -59,6 +63,14 @@ class Unfolding:
             EventPart(stored.seq, part, stored.at, event, _encode(event), part == len(events))
             for part, event in enumerate(events, 1)
         ]
+
+    def _unfold(self, record: e.AnyEvent, seq: int) -> Sequence[ViewEvent]:
+        kind = type(record)
+        if kind in COMBINED:
+            return unfold(record, self._results.get)
+        if self.keeps_results and (kind is e.TaskSucceeded or kind is e.ChildEnded):
+            self._results.put(seq, record.output)  # type: ignore[union-attr]  # both have one
+        return (record,)
 
     def missing_record(self, stored: StoredEvent) -> int:
         """Return the number of the record whose result a record refers to; 0 if no result is missing."""
@@ -90,6 +102,11 @@ async def follow_parts(
     async for stored in service.reader.events(row, after=after, follow=follow):
         for part in await read_parts(service, row, [stored], unfolding):
             yield part
+
+
+def kind_of(event: type) -> str:
+    """Return the kind of the events of a class."""
+    return str(event.__struct_config__.tag)  # type: ignore[attr-defined]  # all events are structs
 
 
 def split(body: bytes) -> tuple[str, Raw]:

@@ -9,13 +9,15 @@ import msgspec
 
 from weft.core.decider import Machine
 from weft.core.run.state import State
-from weft.observe.diagnosis import Diagnosis, Hold, brief, time_of
+from weft.observe.diagnosis import Diagnosis, Hold, IdleTask, brief, time_of
 from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
 from weft.observe.run_hosts import Hosting, hosting_of
 from weft.observe.runs import try_read_run
 from weft.observe.sentences import explanation_of
+from weft.observe.start_wait import start_wait, starts_at
 from weft.observe.styles import views_of
+from weft.observe.usage import budget_sentences, usage_of
 from weft.observe.waits import waits_of
 from weft.ports.store import IMPORTED, RunRow
 from weft.runtime.service import RunService
@@ -30,6 +32,8 @@ async def explain(service: RunService, row: RunRow) -> Explanation:
         hint = problem.hint
         return Explanation(row.id, row.workflow, row.status, summary, [], 0, hint, style=row.style, code=problem.code)
     found = explanation_of(await diagnose(service, row, machine))
+    if machine is not None and machine.state.accounted:
+        found = msgspec.structs.replace(found, budget=budget_sentences(await usage_of(service, row)))
     return found if row.status != IMPORTED else _of_imported(row, found)
 
 
@@ -58,9 +62,8 @@ async def diagnose(service: RunService, row: RunRow, machine: Machine | None) ->
     hosting = await hosting_of(service, row, begun)
     known = _known_fields(row, now, hosting)
     if begun is None:
-        is_later = row.wake_at is not None and row.wake_at > now
-        starts_at = time_of(row.wake_at) if is_later and row.wake_at is not None else None
-        return Diagnosis(**known, status=row.status, has_begun=False, starts_at=starts_at)
+        later, wait = starts_at(row, now), await start_wait(service, row)
+        return Diagnosis(**known, status=row.status, has_begun=False, starts_at=later, start_wait=wait)
     has_mail = begun.state.held is not None and bool(await service.store.log.inbox(row.uid))
     return Diagnosis(**known, **await _begun_fields(service, row, begun, now, hosting.idle), has_mail=has_mail)
 
@@ -79,7 +82,7 @@ def _known_fields(row: RunRow, at: int, hosting: Hosting) -> dict[str, Any]:
 
 
 async def _begun_fields(
-    service: RunService, row: RunRow, machine: Machine, at: int, idle: Mapping[int, str]
+    service: RunService, row: RunRow, machine: Machine, at: int, idle: Mapping[int, IdleTask]
 ) -> dict[str, Any]:
     """Return the fields of the diagnosis that only a run that has begun has."""
     held = machine.state.held

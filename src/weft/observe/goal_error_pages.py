@@ -37,6 +37,11 @@ GOAL_PAGES: dict[str, tuple[str, str, str]] = {
         ),
         "Correct it at the location in the message.",
     ),
+    "goal.bad_pipeline": (
+        "A step of a pipeline is wrong.",
+        "Pipelines are checked before anything is stored. docs/pipelines.md lists the arguments of every step.",
+        "Correct it at the location in the message.",
+    ),
     "goal.bad_schema": (
         "The form of a question is not a schema.",
         "A form is a mapping of names to types (string, integer[], …), or JSON Schema without external references.",
@@ -45,8 +50,8 @@ GOAL_PAGES: dict[str, tuple[str, str, str]] = {
     "goal.bad_way": (
         "The definition does not say clearly how a step is performed.",
         (
-            "A step has exactly one of step, http, script, goal, workflow and ask. A URL can contain only needs that "
-            "always have a value."
+            "A step has exactly one of step, http, script, pipeline, goal, workflow and ask. A URL can contain only "
+            "needs that always have a value."
         ),
         "Use exactly one of these fields, and make every {name} in a URL a required need of the step.",
     ),

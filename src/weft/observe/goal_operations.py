@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from weft.core import events as e
-from weft.observe.operations import Keep, Operation, end, new_operation
+from weft.observe.operations import Keep, NoteChange, Operation, end, new_operation
 from weft.ports.store import StoredEvent
 
 _encode = msgspec.json.Encoder().encode
@@ -18,9 +18,24 @@ _OPENING = (e.TaskScheduled, e.AskOpened, e.ChildStarted)
 class GoalOperations:
     """The operations of one goal run."""
 
-    def __init__(self, operations: dict[int, Operation], keep: Keep) -> None:
+    handles: frozenset[type] = frozenset(
+        (
+            e.StepStarted,
+            e.StepCompleted,
+            e.StepFailedEvent,
+            e.StepSkipped,
+            e.WorkSkipped,
+            e.WorkAccepted,
+            e.WorkResumed,
+            e.WorkRecalled,
+            *_OPENING,
+        )
+    )
+
+    def __init__(self, operations: dict[int, Operation], keep: Keep, note_change: NoteChange) -> None:
         self._operations = operations
         self._keep = keep
+        self._note_change = note_change
         self._steps: dict[str, Operation] = {}
         self._items: dict[str, list[Operation]] = {}
         self._started: set[str] = set()
@@ -83,6 +98,7 @@ class GoalOperations:
                     "",
                     1,
                 )
+                self._note_change(operation)
             else:
                 del self._steps[step]
                 dropped.append(operation.number)
@@ -96,6 +112,7 @@ class GoalOperations:
         for item in self._items.get(step, ()):
             if item.status == "open":
                 end(item, "cancelled", stored.at)
+                self._note_change(item)
         return operation
 
     def _item(self, event: Any, step: str, index: int, stored: StoredEvent) -> Operation:

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from weft.core.goal.machine import GoalMachine
 from weft.observe.diagnosis import Diagnosis, PendingWait, Progress, time_of
-from weft.observe.explanation import StyleSentences
+from weft.observe.explanation import ExplainedLine, StyleSentences
 from weft.observe.goal_check import check_goal
 from weft.observe.goal_operations import GoalOperations
 from weft.observe.goal_sentences import excluded_sentence, step_sentences
 from weft.observe.goal_steps import excluded_from, steps_of
 from weft.observe.live_finding import LiveFinding, LiveRun
-from weft.observe.operations import Keep, Operation, StyleOperations
+from weft.observe.operations import Keep, NoteChange, Operation, StyleOperations
 from weft.observe.pictures import Picture, picture_of_plan
-from weft.observe.places import RunPlace
 from weft.observe.plan_tree import PlanTree, plan_tree
+from weft.observe.run_moment import RunMoment
 from weft.observe.runs import read_run
-from weft.observe.style_views import StyleViews
+from weft.observe.style_views import Held, StyleViews
 from weft.observe.task_wait import task_wait
 from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import StoredCatalogue
@@ -32,12 +32,21 @@ LINES_MAX = 100
 class GoalViews(StyleViews[GoalMachine]):
     """The views of goal runs."""
 
+    refers_to_results = True
     joins_heading = "needs"
     path_heading = "steps"
 
     def facts(self, machine: GoalMachine) -> Mapping[str, bytes]:
         """Return the first value of each fact."""
         return {name: bytes(found[0].value) for name, found in machine.state.facts.items() if found}
+
+    def held(self, machine: GoalMachine) -> Held:
+        """Return all values of the facts. Further values of a fact are numbered."""
+        found: dict[str, bytes] = {}
+        for name, known in machine.state.facts.items():
+            for number, one in enumerate(known, 1):
+                found[name if number == 1 else f"{name} ({number})"] = bytes(one.value)
+        return {"facts": found}
 
     def waits(self, machine: GoalMachine, now: int) -> Iterator[PendingWait]:
         """Yield the waits for retries, for answers that come later, and for optional facts with a deadline."""
@@ -72,18 +81,18 @@ class GoalViews(StyleViews[GoalMachine]):
 
     def sentences(self, diagnosis: Diagnosis) -> StyleSentences:
         """Describe which steps run or have ended, which were skipped, and what pending steps wait for."""
-        lines: dict[str, list[str]] = {"path": [], "skipped": [], "pending": []}
+        lines: dict[str, list[ExplainedLine]] = {"path": [], "skipped": [], "pending": []}
         for step in diagnosis.steps:
             kind = step.status if step.status in lines else "path"
-            lines[kind] += step_sentences(step)
-        lines["skipped"] += [excluded_sentence(one) for one in diagnosis.excluded]
+            lines[kind] += [ExplainedLine(text=text, boxes=[step.step]) for text in step_sentences(step)]
+        lines["skipped"] += [ExplainedLine(text=excluded_sentence(one)) for one in diagnosis.excluded]
         return StyleSentences(
             path=lines["path"][-LINES_MAX:], skipped=lines["skipped"][:LINES_MAX], joins=lines["pending"][:LINES_MAX]
         )
 
-    def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
+    def operations(self, operations: dict[int, Operation], keep: Keep, note_change: NoteChange) -> StyleOperations:
         """Return the operations of planned steps and their work items."""
-        return GoalOperations(operations, keep)
+        return GoalOperations(operations, keep, note_change)
 
     async def picture(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the plan with the state of its steps; None before the run is planned."""
@@ -92,7 +101,7 @@ class GoalViews(StyleViews[GoalMachine]):
             return None
         return picture_of_plan(machine.plan, machine.state, title=row.workflow)
 
-    def picture_of(self, machine: GoalMachine, places: Iterable[RunPlace], taken: Mapping[str, int]) -> Picture | None:
+    def draw(self, machine: GoalMachine, moment: RunMoment) -> Picture | None:
         """Return the plan that the run follows, with the state of its steps; None before the run is planned."""
         if machine.plan is None:
             return None

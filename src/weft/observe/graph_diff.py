@@ -8,7 +8,7 @@ import msgspec
 
 from weft.core.graph.differences import ChangedParts, compare_edges, compare_nodes
 from weft.core.graph.model import GraphModel
-from weft.observe.json_diff import patch_operations
+from weft.documents.json_diff import patch_operations
 
 
 class DocumentDiff(msgspec.Struct, frozen=True):

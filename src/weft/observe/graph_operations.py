@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core import events as e
-from weft.observe.operations import Keep, Operation, end, new_operation
+from weft.observe.operations import Keep, NoteChange, Operation, end, new_operation
 from weft.ports.store import StoredEvent
 
 _OPENING = (e.TaskScheduled, e.TimerSet, e.MessageAwaited, e.AskOpened, e.ChildStarted)
@@ -15,8 +15,11 @@ _OPENING = (e.TaskScheduled, e.TimerSet, e.MessageAwaited, e.AskOpened, e.ChildS
 class GraphOperations:
     """The operations of one graph run. Each is work at a node, or a token that passes a node without work."""
 
-    def __init__(self, keep: Keep) -> None:
+    handles: frozenset[type] = frozenset((e.NodeRouted, e.NodeFailed, e.RunPatched, *_OPENING))
+
+    def __init__(self, keep: Keep, note_change: NoteChange) -> None:
         self._keep = keep
+        self._note_change = note_change
         self._visits: dict[str, int] = {}
         self._at_work: dict[str, Operation] = {}
         """The newest operation of each token."""
@@ -45,6 +48,7 @@ class GraphOperations:
             if change.do in ("move", "drop") and operation is not None and operation.status == "open":
                 operation.why = f"moved to {change.node}" if change.do == "move" else "dropped by a patch"
                 end(operation, "cancelled", stored.at)
+                self._note_change(operation)
 
     def reopen(self, steps: Sequence[str]) -> list[int]:
         """Return an empty list, because the event names all operations of a graph that are dropped."""

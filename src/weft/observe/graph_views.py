@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+import msgspec
 
 from weft.core import events as e
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import GraphModel
 from weft.core.graph.tokens import DeadLetter
+from weft.core.run.composites import compose
 from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
-from weft.observe.explanation import StyleSentences
+from weft.observe.explanation import ExplainedLine, StyleSentences
 from weft.observe.graph_check import check_graph
 from weft.observe.graph_operations import GraphOperations
 from weft.observe.graph_path import GraphPath, joins_of
 from weft.observe.graph_sentences import join_sentence, path_sentence, skip_sentence
 from weft.observe.live_finding import LiveFinding, LiveRun
-from weft.observe.operations import Keep, Operation, StyleOperations
+from weft.observe.operations import Keep, NoteChange, Operation, StyleOperations
 from weft.observe.pictures import Picture, edges_taken, picture_of_graph
-from weft.observe.places import RunPlace
+from weft.observe.run_moment import RunMoment
 from weft.observe.runs import read_run
-from weft.observe.style_views import StyleViews
+from weft.observe.style_views import Held, StyleViews
 from weft.observe.task_wait import task_wait, timer_wait
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
@@ -38,6 +41,15 @@ class GraphViews(StyleViews[GraphMachine]):
                 yield task_wait(machine, "answer", number, state.parked[number], due)
             else:
                 yield timer_wait(machine, "join" if number in state.deadlines else "sleep", number, due)
+
+    def held(self, machine: GraphMachine) -> Held:
+        """Return the fields of the state, and the rounds of its loops."""
+        state = machine.state
+        rounds = {
+            f"{loop.loop} {loop.id}": msgspec.json.encode({"tokens": loop.live, "exits taken": loop.taken})
+            for loop in state.loops.values()
+        }
+        return {"state": {name: bytes(compose(value)) for name, value in state.data.items()}, "loops": rounds}
 
     def aligned_place(self, machine: GraphMachine, number: int, place: str) -> str:
         """Return the node with its branch indexes and rounds. Ids of tokens differ between runs."""
@@ -78,14 +90,27 @@ class GraphViews(StyleViews[GraphMachine]):
         """Describe the path of the run, the skipped nodes, and what its joins wait for."""
         over = diagnosis.is_over
         return StyleSentences(
-            path=[path_sentence(step) for step in diagnosis.path],
-            skipped=[skip_sentence(skip, is_over=over) for skip in diagnosis.skips],
-            joins=[join_sentence(join, is_over=over) for join in diagnosis.joins],
+            path=[
+                ExplainedLine(
+                    text=path_sentence(step),
+                    seq=step.seq,
+                    boxes=[step.node, *(edge.to for edge in step.edges)],
+                    arrows=[edge.edge for edge in step.edges],
+                )
+                for step in diagnosis.path
+            ],
+            skipped=[
+                ExplainedLine(text=skip_sentence(skip, is_over=over), boxes=[skip.node]) for skip in diagnosis.skips
+            ],
+            joins=[
+                ExplainedLine(text=join_sentence(join, is_over=over), boxes=[join.node, *join.sources])
+                for join in diagnosis.joins
+            ],
         )
 
-    def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
+    def operations(self, operations: dict[int, Operation], keep: Keep, note_change: NoteChange) -> StyleOperations:
         """Return the operations at nodes."""
-        return GraphOperations(keep)
+        return GraphOperations(keep, note_change)
 
     async def picture(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the graph with the tokens of the run; None if the graph is not in the store."""
@@ -98,9 +123,9 @@ class GraphViews(StyleViews[GraphMachine]):
             taken += edges_taken([e.decode(stored.body)])
         return picture_of_graph(program.graph, machine.state if machine is not None else None, taken)
 
-    def picture_of(self, machine: GraphMachine, places: Iterable[RunPlace], taken: Mapping[str, int]) -> Picture:
+    def draw(self, machine: GraphMachine, moment: RunMoment) -> Picture:
         """Return the graph that the run follows, with its tokens."""
-        return picture_of_graph(machine.graph, machine.state, taken)
+        return picture_of_graph(machine.graph, machine.state, moment.taken)
 
     async def overview(self, service: RunService, row: RunRow) -> Picture | None:
         """Return the picture of the run."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -28,6 +28,19 @@ OVER = ("completed", "failed", "cancelled", "moved")
 
 
 EVENTS_PER_TURN = 500
+_NUMBER_FIELDS: dict[type, str] = {
+    e.TaskSucceeded: "task",
+    e.TaskFailed: "task",
+    e.TaskLost: "task",
+    e.TimerFired: "timer",
+    e.AskAnswered: "ask",
+    e.ChildEnded: "child",
+    e.MessagesTaken: "wait",
+    e.MessageRefused: "wait",
+    e.WaitTimedOut: "wait",
+    e.EntryCancelled: "entry",
+}
+"""For events that change an operation, the field with its number."""
 
 
 async def read_history(service: RunService, row: RunRow) -> History:
@@ -60,9 +73,12 @@ class History:
         self.dropped: set[int] = set()
         """The numbers of operations that a retry, an edit or a result set by hand removed. They are performed anew."""
         self._before_move = "running"
+        self._is_cancelled = self._rolls_back = False
         self._names = ["~", "&"]
         self._newest: dict[str, int] = {}
         self._messages: dict[str, bytes] = {}
+        self.also_changed: list[Operation] = []
+        """The operations that the last event changed in addition to the one that it is about."""
         self._style: StyleOperations = NoOperations()
         self._unfolding = Unfolding()
 
@@ -76,17 +92,28 @@ class History:
 
     def add(self, stored: StoredEvent) -> list[tuple[EventPart, Operation | None]]:
         """Add the next record. Returns its events, each with the operation that it began or changed."""
-        self.seq = stored.seq
-        return [(part, self._add(part.event, stored)) for part in self._unfolding.add(stored)]
+        return [(part, self.apply(part.event, stored)) for part in self._unfolding.add(stored)]
 
-    def _add(self, event: ViewEvent, stored: StoredEvent) -> Operation | None:
+    def unfold(self, stored: StoredEvent) -> Sequence[ViewEvent]:
+        """Return the events of the next record. Each of them must be applied."""
+        return self._unfolding.events(stored)
+
+    def apply(self, event: ViewEvent, stored: StoredEvent) -> Operation | None:
+        """Apply the next event of a record. Returns the operation that it began or changed."""
+        self.seq = stored.seq
+        if self.also_changed:
+            self.also_changed = []
+        kind = type(event)
         if isinstance(event, e.RunStarted):
-            self._style = views_of(event.style).operations(self.operations, self._keep)
-        style_operation = self._style.apply(event, stored)
-        if style_operation is not None:
-            return style_operation
+            views = views_of(event.style)
+            self._style = views.operations(self.operations, self._keep, self._note_change)
+            self._unfolding.keeps_results = views.refers_to_results
+        if kind in self._style.handles:
+            style_operation = self._style.apply(event, stored)
+            if style_operation is not None:
+                return style_operation
         at = getattr(event, "at", None)
-        if isinstance(event, e.MessageAnswered) and not at:
+        if kind is e.MessageAnswered and not at:
             return None  # a message was refused, or received without an answer, which is not an operation of the run
         if at is not None:
             return self._begin(event, at, stored)
@@ -100,14 +127,17 @@ class History:
     # --- beginnings -----------------------------------------------------------------------------------------------
 
     def _begin(self, event: Any, path: e.Path, stored: StoredEvent) -> Operation:
-        self._names += event.add
+        if event.add:
+            self._names += event.add
         location = readable(path, self._names)
-        if isinstance(event, e.LoopTurned | e.LoopFinished):
+        if type(event) is e.TaskScheduled:
+            return self._keep(new_operation(event, location, stored))
+        if isinstance(event, (e.LoopTurned, e.LoopFinished)):
             return self._loop(event, location, stored)
         operation = new_operation(event, location, stored)
         if isinstance(event, e.ValueRecorded):
             end(operation, "done", stored.at, bytes(event.value))
-        elif isinstance(event, e.RaceDecided | e.AttributesSet | e.MessageAnswered):
+        elif isinstance(event, (e.RaceDecided, e.AttributesSet, e.MessageAnswered)):
             end(operation, "done", stored.at)
         return self._keep(operation)
 
@@ -131,19 +161,13 @@ class History:
 
     def _operation_of(self, event: ViewEvent, stored: StoredEvent) -> Operation | None:
         """Return the operation that an event changes, or the undo that it begins; None for other events."""
-        match event:
-            case e.TaskSucceeded(task=number) | e.TaskFailed(task=number) | e.TaskLost(task=number):
-                return self.operations.get(number)
-            case e.TimerFired(timer=number) | e.AskAnswered(ask=number) | e.ChildEnded(child=number):
-                return self.operations.get(number)
-            case e.MessagesTaken(wait=number) | e.MessageRefused(wait=number) | e.WaitTimedOut(wait=number):
-                return self.operations.get(number)
-            case e.EntryCancelled(entry=number):
-                return self.operations.get(number)
-            case e.UndoScheduled(of=number, step=step):
-                undone = self.operations.get(number)
-                location = f"{undone.location if undone is not None else number}!undo"
-                return self._keep(Operation(stored.seq, location, "undo", step, stored.at))
+        field = _NUMBER_FIELDS.get(type(event))
+        if field is not None:
+            return self.operations.get(getattr(event, field))
+        if isinstance(event, e.UndoScheduled):
+            undone = self.operations.get(event.of)
+            location = f"{undone.location if undone is not None else event.of}!undo"
+            return self._keep(Operation(stored.seq, location, "undo", event.step, stored.at))
         return None
 
     # --- changes --------------------------------------------------------------------------------------------------
@@ -198,12 +222,15 @@ class History:
                 self._over("cancelled", at)
             case e.CancelRequested(reason=reason):
                 self.status, self.reason, self.held = "cancelling", reason, ""
+                self._is_cancelled = True
             case e.RunEnding(output=output) if not output:
-                self.status = "rolling_back"
+                self.status, self._rolls_back = "rolling_back", True
             case e.RunPaused():
                 self.status = "paused"
             case e.RunResumed():
-                self.status, self.held = "running", ""
+                self.status, self.held = "cancelling" if self._is_cancelled else "running", ""
+                if self._rolls_back:
+                    self.status = "rolling_back"
             case e.RunHeld(message=message):
                 self.status, self.held = "held", message
             case e.RunMoved():
@@ -222,9 +249,14 @@ class History:
         self.status, self.ended, self.held = status, at, ""
         for operation in self.open():
             end(operation, "cancelled", at)
+            self._note_change(operation)
+
+    def _note_change(self, operation: Operation) -> None:
+        self.also_changed.append(operation)
 
     def _reopen(self) -> None:
         self.status, self.ended, self.failure, self.held = "running", None, None, ""
+        self._is_cancelled = self._rolls_back = False
         self.retries += 1
 
     def _drop(self, numbers: Iterable[int]) -> None:
@@ -233,6 +265,12 @@ class History:
             if operation is not None and self._newest.get(operation.location) == number:
                 del self._newest[operation.location]
                 self.dropped.add(number)
+                self._note_change(operation)
+
+    def is_dropped(self, operation: Operation) -> bool:
+        """Return whether an operation was removed from the run and is performed anew."""
+        number = operation.number
+        return number in self.dropped and self.operations.get(number) is operation
 
     def _set(self, event: e.ResultSet, at: int) -> None:
         """Apply a result set by hand. The result of open work comes with the next event."""
@@ -240,6 +278,7 @@ class History:
         if operation is not None and operation.status != "open":
             operation.failure = event.failure
             end(operation, "failed" if event.failure is not None else "done", at, bytes(event.output) or b"null")
+            self._note_change(operation)
         self._drop(event.dropped)
 
 

@@ -12,10 +12,12 @@ import msgspec
 
 from weft.core import events as e
 from weft.core.ids import Millis, Seq
+from weft.core.plurals import pluralize
 from weft.errors import Corrupt, NotFound, Refused, RunUnreadable
 from weft.observe.live_finding import HARMLESS, CheckedCode, LiveChange, LiveFinding, LiveRun
 from weft.observe.styles import views_of
-from weft.ports.store import OPEN_STATUSES, RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import OPEN_STATUSES, RunRow
 from weft.runtime.replays import fold_log
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import reading, unreadable
@@ -67,7 +69,8 @@ class LiveReport(msgspec.Struct, frozen=True, kw_only=True):
         return all(group.verdict in HARMLESS for group in self.groups)
 
     def __str__(self) -> str:
-        lines = [f"{self.checked:,} open runs checked" + (f", {self.left_out:,} left out" if self.left_out else "")]
+        left_out = f", {self.left_out:,} left out" if self.left_out else ""
+        lines = [f"{pluralize(self.checked, 'open run')} checked{left_out}"]
         for group in self.groups:
             place = f" at {group.place}" if group.place else ""
             version = f" {group.version}" if group.version else ""

@@ -12,7 +12,7 @@ from weft.errors import Failure
 from weft.ports.store import StoredEvent
 
 
-class Operation(msgspec.Struct):
+class Operation(msgspec.Struct, gc=False):
     """One recorded operation. ``what`` names its subject, for example a step, a question or a child workflow."""
 
     number: int
@@ -37,10 +37,17 @@ class Operation(msgspec.Struct):
 
 Keep = Callable[[Operation], Operation]
 """Adds an operation as the newest one at its location."""
+NoteChange = Callable[[Operation], None]
+"""Notes an operation that an event changed in addition to the one that it is about."""
 
 
 class StyleOperations(Protocol):
     """The operations that only runs of one style have."""
+
+    @property
+    def handles(self) -> frozenset[type]:
+        """The classes of the events that the style may handle."""
+        ...
 
     def apply(self, event: Any, stored: StoredEvent) -> Operation | None:
         """Apply an event. Returns the operation that it began or changed; None if the style does not handle it."""
@@ -54,6 +61,8 @@ class StyleOperations(Protocol):
 class NoOperations:
     """The operations of a style that adds none."""
 
+    handles: frozenset[type] = frozenset()
+
     def apply(self, event: Any, stored: StoredEvent) -> Operation | None:
         return None
 
@@ -63,12 +72,13 @@ class NoOperations:
 
 def new_operation(event: Any, location: str, stored: StoredEvent) -> Operation:
     """Return the operation that begins with an event."""
+    if type(event) is e.TaskScheduled:
+        why = event.again.confirm if event.again is not None else ""
+        attempts_max = event.policy.attempts_max
+        return Operation(stored.seq, location, "step", event.step, stored.at, attempts_max=attempts_max, why=why)
     kind, what = _title(event)
     operation = Operation(stored.seq, location, kind, what, stored.at, due=getattr(event, "due", 0))
-    if isinstance(event, e.TaskScheduled):
-        operation.attempts_max = event.policy.attempts_max
-        operation.why = event.again.confirm if event.again is not None else ""
-    elif isinstance(event, e.ChildStarted):
+    if isinstance(event, e.ChildStarted):
         operation.child = event.run_id
     return operation
 
@@ -80,8 +90,6 @@ def end(operation: Operation, status: str, at: int, output: bytes = b"null") -> 
 
 def _title(event: Any) -> tuple[str, str]:
     match event:
-        case e.TaskScheduled(step=step):
-            return "step", step
         case e.TimerSet():
             return "sleep", ""
         case e.MessageAwaited(names=names):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from bisect import bisect_right, insort
+from collections.abc import Callable
+from typing import TypeVar
 
 from weft.core import events as e
 from weft.core.decider import Machine
@@ -12,6 +14,8 @@ from weft.ports.store import RunRow
 from weft.runtime.programs import new_machine
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import reading
+
+T = TypeVar("T")
 
 EVENTS_BETWEEN = 1_000
 """How many events lie between two checkpoints, until those are too large."""
@@ -27,6 +31,8 @@ class PastMachines:
         self._numbers: list[int] = []
         self._bytes = 0
         self._between = between
+        self._machine: Machine | None = None
+        """The machine where it was last read."""
 
     async def at(self, service: RunService, row: RunRow, seq: int) -> Machine:
         """Return the machine after an event. Raises RunUnreadable, NotFound."""
@@ -35,6 +41,47 @@ class PastMachines:
                 return await self._fold(service, row, seq)
             except MissingInputs as missing:
                 await service.reader.read_versions(row, missing.versions)
+
+    async def around(
+        self, service: RunService, row: RunRow, seq: int, read: Callable[[Machine], T]
+    ) -> tuple[T | None, T]:
+        """Return what ``read`` finds in the machine before and after an event; None before the first event.
+
+        Raises RunUnreadable, NotFound.
+        """
+        before = await self.read(service, row, seq - 1, read) if seq > 1 else None
+        return before, await self.read(service, row, seq, read)
+
+    async def read(self, service: RunService, row: RunRow, seq: int, read: Callable[[Machine], T]) -> T:
+        """Return what ``read`` finds in the machine after an event. Going on from there is cheap.
+
+        Raises RunUnreadable, NotFound.
+        """
+        if self._machine is None or not self._is_near(self._machine.state.seq, seq):
+            self._machine = await self.at(service, row, seq)
+        machine, self._machine = self._machine, None  # dropped if an event cannot be applied
+        while machine.state.seq < seq:
+            try:
+                await self._advance(service, row, machine, seq)
+            except MissingInputs as missing:
+                await service.reader.read_versions(row, missing.versions)
+        self._machine = machine
+        return read(machine)
+
+    def _is_near(self, here: int, seq: int) -> bool:
+        """Return whether going on from an event is cheaper than from the last checkpoint before the other one."""
+        index = bisect_right(self._numbers, seq)
+        return (self._numbers[index - 1] if index else 0) <= here <= seq
+
+    async def _advance(self, service: RunService, row: RunRow, machine: Machine, seq: int) -> None:
+        async for stored in service.reader.events(row, after=machine.state.seq, until=seq):
+            with reading(row):
+                machine.evolve(e.decode(stored.body), at=stored.at)
+            last = self._numbers[-1] if self._numbers else 0
+            if stored.seq - last >= self._between:
+                self._keep(stored.seq, machine.snapshot())
+            if not stored.seq % EVENTS_PER_TURN:
+                await asyncio.sleep(0)  # a long log must not block the loop
 
     async def _fold(self, service: RunService, row: RunRow, seq: int) -> Machine:
         index = bisect_right(self._numbers, seq)

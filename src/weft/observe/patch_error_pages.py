@@ -45,6 +45,11 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "Somebody dropped it: weft events RUN --changes says who, and why.",
         "Patch the run again if it is still needed.",
     ),
+    "patch.not_begun": (
+        "The run has not begun, so it cannot be patched.",
+        "No host has taken it yet: it is pending, or it begins later.",
+        "Patch it when it has begun. Or cancel it, and start it again as it should be.",
+    ),
     "patch.no_author": (
         "A patch that people must agree to does not say who asks for it.",
         "Who asks for a patch may not agree to it, so that name must be known.",
@@ -54,6 +59,11 @@ PATCH_PAGES: dict[str, tuple[str, str, str]] = {
         "A run in a bulk refuses the patch, because people must agree to it who were not asked.",
         "Its workflow says so: changes: {review: […]}.",
         "Let the same people review the bulk: --review.",
+    ),
+    "patch.not_for_agents": (
+        "An agent may not change this.",
+        "An agent adds nodes and edges to a graph, and changes those that it added, unless they have begun to work.",
+        "The agent is told, and may try another patch. People can make this change: weft patch RUN FILE.",
     ),
     "patch.nothing_to_undo": (
         "There is no patch that can be undone, or no undo that can be taken back.",

@@ -18,6 +18,7 @@ class PlaceRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A place as lists and the timeline show it. Times are in milliseconds since 1970."""
 
     number: int
+    """The number of the place in its run, from 1, in the order in which places began."""
     place: str
     box: str
     kind: str
@@ -47,6 +48,7 @@ class PlaceSearch(msgspec.Struct, frozen=True, kw_only=True):
     seq: int
     box: str | None = None
     marks: frozenset[str] = frozenset()
+    kinds: frozenset[str] = frozenset()
     text: str = ""
     order: Order = "first"
     after: int | None = None
@@ -56,30 +58,38 @@ class PlaceSearch(msgspec.Struct, frozen=True, kw_only=True):
 def find_places(log: PlaceLog, search: PlaceSearch) -> tuple[list[PlaceRow], int | None]:
     """Return a page of places, and the number to continue after; None if it is the last page."""
     found: list[PlaceRow] = []
-    for place in _ordered(log, search):
-        standing = place.standing(search.seq)
-        if standing is None or not _matches(place, standing, search):
-            continue
+    for place in matching_places(log, search):
         if len(found) == search.limit:
             return found, found[-1].number
+        standing = place.standing(search.seq)
+        assert standing is not None
         found.append(row_of(place, standing))
     return found, None
 
 
+def matching_places(log: PlaceLog, search: PlaceSearch) -> Iterator[RunPlace]:
+    """Yield the places that are wanted, without a limit."""
+    for place in _ordered(log, search):
+        standing = place.standing(search.seq)
+        if standing is not None and _matches(place, standing, search):
+            yield place
+
+
 def _ordered(log: PlaceLog, search: PlaceSearch) -> Iterator[RunPlace]:
-    numbers = [number for number in log.places if number <= search.seq]
+    places = log.until(search.seq)
     if search.order == "last":
-        numbers.reverse()
-    for number in numbers:
-        is_later = search.after is None or (number > search.after if search.order == "first" else number < search.after)
-        if is_later:
-            yield log.places[number]
+        until = len(places) if search.after is None else min(len(places), search.after - 1)
+        yield from reversed(places[: max(0, until)])
+    else:
+        yield from places[search.after or 0 :]
 
 
 def _matches(place: RunPlace, standing: PlaceChange, search: PlaceSearch) -> bool:
     if search.box is not None and place.box != search.box:
         return False
-    if search.marks and place.mark(standing) not in search.marks:
+    if search.marks and standing.mark not in search.marks:
+        return False
+    if search.kinds and place.operation.kind not in search.kinds:
         return False
     text = search.text.casefold()
     return not text or any(
@@ -98,8 +108,8 @@ def row_of(place: RunPlace, standing: PlaceChange) -> PlaceRow:
         box=place.box,
         kind=operation.kind,
         what=operation.what,
-        mark=place.mark(standing),
-        began=place.number,
+        mark=standing.mark,
+        began=place.began,
         ended=None if is_open else standing.seq,
         started_at=place.changes[0].at,
         ended_at=None if is_open else standing.at,

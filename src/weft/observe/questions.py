@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator, Sequence
 
 import msgspec
 
+from weft.core.commands import DecideAsk
 from weft.core.ids import EntryId
 from weft.core.run import questions
 from weft.core.run.questions import is_group
-from weft.core.run.state import Question
-from weft.errors import NotFound, RunUnreadable
+from weft.core.run.state import Question, State
+from weft.errors import NotFound, Refused, RunUnreadable
 from weft.observe.runs import read_run
 from weft.observe.styles import views_of
-from weft.ports.store import IMPORTED, MOVED, Page, RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import IMPORTED, MOVED, Page, RunRow
 from weft.runtime.run.append_extras import ASKING
 from weft.runtime.service import RunService
 from weft.runtime.unreadable import unreadable
@@ -28,6 +30,7 @@ class OpenQuestion(msgspec.Struct, frozen=True):
     number: EntryId
     place: str
     question: Question
+    state: State
 
     @property
     def id(self) -> str:
@@ -56,6 +59,20 @@ class OpenQuestion(msgspec.Struct, frozen=True):
         asked = self.asked
         return not asked or who in asked or (not is_group(who) and any(map(is_group, asked)))
 
+    def why_not(self, who: str, groups: Sequence[str] | None) -> str:
+        """Return why this person may not answer; empty if the person may.
+
+        Without ``groups`` the caller is not identified, so any group is accepted, and no name means any name.
+        """
+        if not who and groups is None:
+            return ""
+        answer = DecideAsk(self.place, approved=True, by=who, groups=list(groups) if groups is not None else None)
+        try:
+            questions.check_person(self.state, self.question, answer)
+        except Refused as refused:
+            return refused.message
+        return ""
+
     @property
     def notice(self) -> str:
         """The newest notification that is due."""
@@ -79,7 +96,7 @@ async def open_in(service: RunService, row: RunRow) -> list[OpenQuestion]:
     except NotFound:
         return []
     return [
-        OpenQuestion(row, EntryId(number), machine.location(number), question)
+        OpenQuestion(row, EntryId(number), machine.location(number), question, machine.state)
         for number, question in machine.state.questions.items()
     ]
 

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import UNSET
 
-from weft.observe.json_diff import ChangedValue, changed_values
+from weft.documents.json_diff import ChangedValue, changed_values
 from weft.observe.run_trace import RunTrace, TraceItem
 
 Aspect = Literal["presence", "input", "outcome", "value", "conditions", "attempts", "decided", "kind"]

@@ -9,8 +9,12 @@ import msgspec
 
 from weft.core.decider import Machine
 from weft.core.ids import HostId
+from weft.observe.diagnosis import IdleTask
+from weft.observe.idle_task import idle_task, published
 from weft.observe.styles import views_of
+from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
+from weft.runtime.hooks import WORKFLOW as HOOK
 from weft.runtime.service import RunService
 
 HELD_MAX = 10_000
@@ -27,8 +31,8 @@ class Hosting(msgspec.Struct, frozen=True):
     """Whether a live host owns the run."""
     is_offered: bool
     """Whether a live host has the workflow of the run. It claims the run when there is something to do."""
-    idle: Mapping[int, str] = {}
-    """The open tasks that no worker performs, each with its queue. Without a queue, the task waits for a host."""
+    idle: Mapping[int, IdleTask] = {}
+    """The open tasks that no worker performs."""
     missing_version: str = ""
     """The version of the run, if none of the live hosts has it."""
 
@@ -38,13 +42,18 @@ class Hosting(msgspec.Struct, frozen=True):
 
 
 async def live_hosts(service: RunService) -> LiveHosts:
-    """Return the live hosts of a store."""
-    return {host.host: host.about for host in await service.store.hosts.list_all() if not host.gone}
+    """Return the live hosts of a store. Empty for a tenant, which cannot see the hosts."""
+    hosts: Hosts | None = getattr(service.store, "hosts", None)
+    return {host.host: host.about for host in await hosts.list_all() if not host.gone} if hosts is not None else {}
 
 
 def unoffered_version(row: RunRow, live: LiveHosts) -> str:
-    """Return the version of a code run if there are live hosts and none of them offers it, and otherwise ""."""
-    if not row.version or not views_of(row.style).is_code or any(_offers(about, row) for about in live.values()):
+    """Return the version of a code run if there are live hosts and none of them offers it, and otherwise "".
+
+    Deliveries to hooks are treated like code: only hosts with the step of the hook run them.
+    """
+    in_code = views_of(row.style).is_code or row.workflow == HOOK
+    if not row.version or not in_code or any(_offers(about, row) for about in live.values()):
         return ""
     return row.version if live else ""
 
@@ -59,6 +68,8 @@ def _offers(about: Mapping[str, Any], row: RunRow) -> bool:
 async def _is_offered(service: RunService, row: RunRow, live: LiveHosts) -> bool:
     if any(_offers(about, row) for about in live.values()):
         return True
+    if row.workflow == HOOK:
+        return False  # only hosts with the step of the hook deliver
     return bool(live) and await views_of(row.style).is_stored(service, row)
 
 
@@ -71,12 +82,13 @@ async def hosting_of(service: RunService, row: RunRow, machine: Machine | None) 
     tasks = machine.state.tasks if machine is not None else {}
     if not tasks:
         return Hosting(is_owned, is_offered, missing_version=missing)
-    rows = {offer.task: offer.queue for offer in await service.store.tasks.rows(row.uid)}
+    rows = {offer.task: offer for offer in await service.store.tasks.rows(row.uid)}
     taken: set[int] = set()
     if rows:
         held = await service.store.tasks.taken_by(list(live), limit=HELD_MAX)
         taken = {offer.task for _, offer in held if offer.uid == row.uid}
-    idle = {number: queue for number, queue in rows.items() if number not in taken}
+        taken |= await published(service, [offer for number, offer in rows.items() if number not in taken])
+    idle = {number: await idle_task(service, offer) for number, offer in rows.items() if number not in taken}
     if not is_owned:
-        idle.update({number: "" for number in tasks if number not in rows})
-    return Hosting(is_owned, is_offered, {number: queue for number, queue in idle.items() if number in tasks}, missing)
+        idle.update({number: IdleTask() for number in tasks if number not in rows})
+    return Hosting(is_owned, is_offered, {number: task for number, task in idle.items() if number in tasks}, missing)

@@ -63,6 +63,11 @@ SCHEDULE_PAGES: dict[str, tuple[str, str, str]] = {
         "It is a date or a date with a time; without a zone it is in that of the schedule.",
         "Write 2026-12-31 or 2026-12-31T18:00+01:00.",
     ),
+    "schedule.bad_priority": (
+        "priority is not a whole number from -1000 to 1000.",
+        "Of runs and steps that wait, those with a higher priority come first. Without one, it is 0.",
+        "Write priority=10, or leave it out.",
+    ),
     "schedule.bad_pause_after": (
         "pause_after is not a number of failures.",
         "The schedule is paused after so many runs in a row have failed.",

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from weft.core import events as e
 from weft.core.plurals import pluralize
 from weft.core.schedule.calendar import STORED, schedule_name
 from weft.core.schedule.machine import ScheduleMachine
 from weft.observe.diagnosis import Diagnosis, PendingWait, ScheduleStanding
-from weft.observe.explanation import StyleSentences
-from weft.observe.operations import Keep, Operation, StyleOperations, end
-from weft.observe.style_views import StyleViews
+from weft.observe.explanation import ExplainedLine, StyleSentences
+from weft.observe.operations import Keep, NoteChange, Operation, StyleOperations, end
+from weft.observe.style_views import Held, StyleViews
 from weft.observe.task_wait import timer_wait
 from weft.ports.store import RunRow, StoredEvent
 from weft.runtime.service import RunService
@@ -28,6 +30,10 @@ class ScheduleViews(StyleViews[ScheduleMachine]):
         """Yield the time of the next run."""
         for number, due in machine.state.timers.items():
             yield timer_wait(machine, "sleep", number, due)
+
+    def held(self, machine: ScheduleMachine) -> Held:
+        """Return the definition of the schedule."""
+        return {"schedule": {"": msgspec.json.encode(machine.state.spec)}}
 
     async def details(self, service: RunService, row: RunRow, machine: ScheduleMachine) -> dict[str, Any]:
         """Return what became of nominal times so far: fields of the diagnosis."""
@@ -56,9 +62,9 @@ class ScheduleViews(StyleViews[ScheduleMachine]):
             lines.append(f"{pluralize(standing.queued, 'run')} will start when others have ended")
         if standing.backfills:
             lines.append(f"{pluralize(standing.backfills, 'backfill')} to do")
-        return StyleSentences(path=lines)
+        return StyleSentences(path=[ExplainedLine(text=line) for line in lines])
 
-    def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
+    def operations(self, operations: dict[int, Operation], keep: Keep, note_change: NoteChange) -> StyleOperations:
         """Return the runs that a schedule started."""
         return ScheduleOperations(keep)
 
@@ -73,6 +79,8 @@ class ScheduleViews(StyleViews[ScheduleMachine]):
 
 class ScheduleOperations:
     """The runs that a schedule started, and the times that it missed."""
+
+    handles: frozenset[type] = frozenset((e.ScheduleFired, e.ScheduledRunEnded, e.ScheduleMissed))
 
     def __init__(self, keep: Keep) -> None:
         self._keep = keep

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from weft.core.durations import format_ms
 from weft.core.plurals import pluralize
 from weft.core.run.lifecycle import NEVER_BEGAN, UNDONE
 from weft.errors import Failure
-from weft.observe.diagnosis import Diagnosis, PendingWait
-from weft.observe.explanation import Explanation, Waiting
+from weft.observe.boxes import box_at
+from weft.observe.diagnosis import Diagnosis, IdleTask, PendingWait, StartWait
+from weft.observe.explained_actions import run_action, wait_action
+from weft.observe.explanation import ExplainedSection, Explanation, StyleSentences, Waiting
 from weft.observe.run_hosts import Hosting
+from weft.observe.style_views import StyleViews
 from weft.observe.styles import views_of
+from weft.runtime.hooks import WORKFLOW as HOOK
 
 NOT_HOSTED = "no process hosts it now"
 CANCELLING_MS_MAX = 10_000
@@ -30,24 +35,25 @@ def explanation_of(diagnosis: Diagnosis) -> Explanation:
         waiting=[_waiting(wait, diagnosis) for wait in diagnosis.waits],
         steps_done=diagnosis.steps_done,
         hint="\n  ".join(filter(None, _hints(diagnosis))),
-        path=style_sentences.path,
-        skipped=style_sentences.skipped,
-        joins=style_sentences.joins,
+        path=[line.text for line in style_sentences.path],
+        skipped=[line.text for line in style_sentences.skipped],
+        joins=[line.text for line in style_sentences.joins],
+        sections=_sections(views_of(diagnosis.style), style_sentences),
+        action=run_action(diagnosis),
         style=diagnosis.style,
         progress=diagnosis.progress,
         diagnosis=diagnosis,
     )
 
 
-def sections(explanation: Explanation) -> list[tuple[str, list[str]]]:
-    """Return the lists of an explanation that are not empty, with their headings."""
-    views = views_of(explanation.style)
-    lists = [
-        (views.joins_heading, explanation.joins),
-        (views.path_heading, explanation.path),
-        ("what did not run", explanation.skipped),
+def _sections(views: StyleViews[Any], sentences: StyleSentences) -> list[ExplainedSection]:
+    """Return the lists of sentences that are not empty, with their headings."""
+    found = [
+        ExplainedSection(name="joins", heading=views.joins_heading, lines=sentences.joins),
+        ExplainedSection(name="path", heading=views.path_heading, lines=sentences.path),
+        ExplainedSection(name="skipped", heading="what did not run", lines=sentences.skipped),
     ]
-    return [(heading, lines) for heading, lines in lists if lines]
+    return [section for section in found if section.lines]
 
 
 # --- what it waits for -------------------------------------------------------------------------------------------
@@ -82,13 +88,19 @@ def wait_sentence(wait: PendingWait) -> str:
             return f"a place where the patch{by} is allowed{where}"
 
 
-def idle_sentence(queue: str) -> str:
-    """Explain why no worker performs a task: it waits in a queue or, without a queue, no process hosts its run."""
-    return f"waits in the queue {queue}" if queue else NOT_HOSTED
+def idle_sentence(task: IdleTask) -> str:
+    """Explain why no worker performs a task: a limit or a queue holds it back, or no process hosts its run."""
+    standing = f": {task.standing}" if task.standing else ""
+    if task.limit:
+        key = f" for the key {task.key!r}" if task.key else ""
+        return f"waits for its turn: {task.limit} has a limit{key}{standing} (weft queue)"
+    return f"waits in the queue {task.queue}{standing}" if task.queue else NOT_HOSTED
 
 
 def missing_sentence(workflow: str, version: str) -> str:
     """Name the version of a workflow that no host offers."""
+    if workflow == HOOK:
+        return "the step of its hook, which no host has"
     return f"version {version} of {workflow}, which no host offers"
 
 
@@ -104,6 +116,8 @@ def host_advice(workflow: str, style: str, missing_version: str) -> str:
     """Return advice for a run that no host has or offers."""
     if not missing_version:
         return f"No process hosts {workflow} now. Run its program, or: weft serve app.py"
+    if workflow == HOOK:
+        return "The hook is not in the code of any host. Declare it again, or give the delivery up: weft cancel RUN"
     return views_of(style).version_advice(missing_version)
 
 
@@ -115,6 +129,9 @@ def _waiting(wait: PendingWait, diagnosis: Diagnosis) -> Waiting:
         since=wait.since,
         until=wait.due,
         unblock=_unblock(wait, diagnosis),
+        box=box_at(diagnosis.style, wait.place),
+        number=wait.number,
+        action=wait_action(wait, diagnosis),
     )
 
 
@@ -124,7 +141,8 @@ def _unblock(wait: PendingWait, diagnosis: Diagnosis) -> str:
     by_itself = "it continues by itself" if hosted else "it continues when it is hosted"
     match wait.kind:
         case "step" if not wait.is_performed:
-            return f"attempt {wait.attempt}, {idle_sentence(wait.queue)}"
+            task = IdleTask(queue=wait.queue, limit=wait.limit, key=wait.key, standing=wait.standing)
+            return f"attempt {wait.attempt}, {idle_sentence(task)}"
         case "step":
             limit = "" if wait.timeout_ms else "; it has no timeout"
             return f"attempt {wait.attempt}, running for {_length(wait.since, diagnosis.at)}{limit}"
@@ -190,13 +208,49 @@ def _summary(diagnosis: Diagnosis) -> str:
 def _not_begun(diagnosis: Diagnosis) -> str:
     if diagnosis.is_hosted:
         return "a host has just claimed it"
+    if diagnosis.start_wait is not None:
+        return _start_sentence(diagnosis.start_wait, diagnosis.starts_at)
     if diagnosis.starts_at is not None:
-        return f"it starts at {diagnosis.starts_at:%Y-%m-%d %H:%M:%S}"
+        return f"it starts at {diagnosis.starts_at:%Y-%m-%d %H:%M:%S UTC}"
     if diagnosis.is_offered:
         return "no host has claimed it yet"
     if diagnosis.missing_version:
         return f"it waits for {missing_sentence(diagnosis.workflow, diagnosis.missing_version)}"
     return f'no host has claimed it: no running host offers "{diagnosis.workflow}"{_version(diagnosis)}'
+
+
+def _start_sentence(wait: StartWait, starts_at: datetime | None) -> str:
+    """Say why a run that has not begun waits, by the rule of its workflow about starts."""
+    key = f" with the key {wait.key!r}" if wait.key else ""
+    when = f"{starts_at:%Y-%m-%d %H:%M:%S UTC}" if starts_at is not None else "once"
+    match wait.kind:
+        case "singleton":
+            return f"it waits until {wait.behind}, which it replaces, has ended"
+        case "limit":
+            return (
+                "as many runs with its key are open as the limit of its workflow allows; it begins when one has ended"
+            )
+        case "batch":
+            full = f" of {wait.size}" if wait.size else ""
+            return f"it collects inputs{key} ({wait.inputs}{full} so far), and starts at {when} or when it is full"
+    latest = f", at the latest at {wait.latest:%Y-%m-%d %H:%M:%S UTC}" if wait.latest is not None else ""
+    return f"it starts at {when} with the newest input, unless there is another start{key} until then{latest}"
+
+
+def start_words(wait: StartWait | None, starts_at: datetime | None) -> str:
+    """Say in a few words what a run that has not begun waits for; empty if it only waits for a host."""
+    when = f"{starts_at:%Y-%m-%d %H:%M:%S UTC}" if starts_at is not None else ""
+    if wait is None:
+        return f"its start at {when}" if when else ""
+    match wait.kind:
+        case "singleton":
+            return f"the end of {wait.behind}"
+        case "limit":
+            return "the limit of its workflow"
+        case "batch":
+            return f"more inputs, until {when}"
+        case "debounce":
+            return f"quiet, until {when}"
 
 
 def _version(diagnosis: Diagnosis) -> str:
@@ -229,6 +283,10 @@ def failure_advice(run_id: str, workflow: str, failure: Failure | None) -> str:
 def _start_hint(diagnosis: Diagnosis) -> str:
     if diagnosis.is_hosted or diagnosis.starts_at is not None:
         return ""
+    if diagnosis.start_wait is not None and diagnosis.start_wait.kind == "limit":
+        return "To see the keys of the limit: weft queue"
+    if diagnosis.start_wait is not None:
+        return f"To see what it waits for: weft explain {diagnosis.start_wait.behind}"
     if diagnosis.is_offered:
         return f"A host that has {diagnosis.workflow}{_version(diagnosis)} will claim it."
     advice = "Run its program, or: weft serve app.py."

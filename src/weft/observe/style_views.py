@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Generic, Literal, TypeVar
 
 from weft.core.decider import Machine
 from weft.core.graph.tokens import DeadLetter
 from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
 from weft.observe.explanation import StyleSentences
 from weft.observe.live_finding import LiveFinding, LiveRun
-from weft.observe.operations import Keep, NoOperations, Operation, StyleOperations
+from weft.observe.operations import Keep, NoOperations, NoteChange, Operation, StyleOperations
 from weft.observe.pictures import Picture
 from weft.observe.places import RunPlace
 from weft.observe.plan_tree import PlanTree
+from weft.observe.run_moment import PictureDrawer, RunMoment
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
 
 M = TypeVar("M", bound=Machine)
+SectionName = Literal["input", "state", "facts", "open", "loops", "messages", "attributes", "schedule", "output"]
+Held = Mapping[SectionName, Mapping[str, bytes]]
+"""The values that a run holds, by section and name, as the log has them: some are references to blobs."""
 
 
 class StyleViews(Generic[M]):
@@ -27,6 +31,10 @@ class StyleViews(Generic[M]):
     """Whether a location begins with the name of a node or a step."""
     is_code = False
     """Whether the program is in the code of the hosts, not in the store."""
+    draws_state = True
+    """Whether pictures show the state of a run. If not, they are drawn from its places alone."""
+    refers_to_results = False
+    """Whether records refer to the results in other records."""
     joins_heading = "joins"
     path_heading = "path"
 
@@ -38,7 +46,7 @@ class StyleViews(Generic[M]):
         """Return the progress of the parts of a run that have many items."""
         return ()
 
-    def operations(self, operations: dict[int, Operation], keep: Keep) -> StyleOperations:
+    def operations(self, operations: dict[int, Operation], keep: Keep, note_change: NoteChange) -> StyleOperations:
         """Return the operations that only this style has, for the history of a run."""
         return NoOperations()
 
@@ -54,11 +62,15 @@ class StyleViews(Generic[M]):
         """Return the picture of a run; None if it has none. Raises NotFound, RunUnreadable."""
         return None
 
-    def picture_of(self, machine: M, places: Iterable[RunPlace], taken: Mapping[str, int]) -> Picture | None:
-        """Return the picture of a run as it stands in ``machine``; None if it has none.
+    def drawer(self) -> PictureDrawer:
+        """Return a drawer for one run."""
+        return self
 
-        ``places`` are its places up to then, and ``taken`` says how often its edges were taken.
-        """
+    def follow(self, places: Sequence[RunPlace], drops: int, seq: int) -> None:
+        """Do nothing, because the picture is drawn from the state of the run."""
+
+    def draw(self, machine: M, moment: RunMoment) -> Picture | None:
+        """Return the picture of a run as it stands in ``machine``; None if it has none."""
         return None
 
     async def overview(self, service: RunService, row: RunRow) -> Picture | PlanTree | None:
@@ -75,6 +87,10 @@ class StyleViews(Generic[M]):
 
     def facts(self, machine: M) -> Mapping[str, bytes]:
         """Return the facts of a run, by name, as the log has their values."""
+        return {}
+
+    def held(self, machine: M) -> Held:
+        """Return the values that only runs of this style hold, by section (``held_values``) and name."""
         return {}
 
     def dead_letters(self, machine: M) -> Mapping[str, DeadLetter]:

@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import Literal
 
 import msgspec
 
 from weft.observe.pictures import Mark
-from weft.observe.places import RunPlace
+from weft.observe.places import PlaceChange, RunPlace
+from weft.observe.timeline_marks import IdleGap
 
-SPANS_PER_BOX_MAX = 50
+SPANS_PER_BOX_MAX = 8
+"""How many places of a box are shown one by one. With more, the row shows how many were open at once."""
+Wait = Literal["", "retry", "time", "person", "message", "run"]
+_WAITS: dict[str, Wait] = {
+    "ask": "person",
+    "sleep": "time",
+    "timer": "time",
+    "wait": "time",
+    "receive": "message",
+    "child": "run",
+}
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -21,30 +34,45 @@ class Span(msgspec.Struct, frozen=True, omit_defaults=True):
     until: int | None = None
     retries: bool = False
     """Whether an attempt failed at the end of the span."""
+    wait: Wait = ""
+    """What a span with the mark ``waiting`` waits for."""
 
 
 class TimelineRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A box of the timeline: its spans, or if there are many places, how many were open in each column."""
+    """A box of the timeline: its spans, or if there are many places, how many were open in each column.
+
+    The row of an opened box is one of its places, with its ``number`` and its location.
+    """
 
     box: str
     places: int
     since: int
     until: int | None = None
+    number: int = 0
+    place: str = ""
+    mark: Mark = "idle"
     spans: list[Span] = []
     columns: list[int] = []
 
 
 class TimeWindow(msgspec.Struct, frozen=True):
-    """A window of time in milliseconds since 1970, divided into columns."""
+    """A window of time in milliseconds since 1970, divided into columns. Gaps have no columns."""
 
     since: int
     until: int
     columns: int
+    now: int
+    gaps: Sequence[IdleGap] = ()
 
     def column(self, at: int) -> int:
         """Return the column of a moment, cut to the window."""
-        width = max(1, self.until - self.since)
-        return min(self.columns - 1, max(0, (at - self.since) * self.columns // width))
+        width = max(1, self._active(self.until))
+        return min(self.columns - 1, max(0, self._active(at) * self.columns // width))
+
+    def _active(self, at: int) -> int:
+        """Return the time between the left edge and a moment, without gaps."""
+        idle = sum(max(0, min(gap.until, at) - max(gap.since, self.since)) for gap in self.gaps)
+        return at - self.since - idle
 
 
 def timeline_of(places: Iterable[RunPlace], seq: int, window: TimeWindow) -> list[TimelineRow]:
@@ -56,6 +84,14 @@ def timeline_of(places: Iterable[RunPlace], seq: int, window: TimeWindow) -> lis
     return [_row(box, found, seq, window) for box, found in by_box.items()]
 
 
+def place_row(place: RunPlace, seq: int, window: TimeWindow) -> TimelineRow:
+    """Return the row of one place."""
+    row = _row(place.box, [place], seq, window)
+    standing = place.standing(seq)
+    assert standing is not None
+    return msgspec.structs.replace(row, number=place.number, place=place.operation.location, mark=standing.mark)
+
+
 def _row(box: str, places: list[RunPlace], seq: int, window: TimeWindow) -> TimelineRow:
     ends = [_end(place, seq) for place in places]
     closed = [end for end in ends if end is not None]
@@ -63,7 +99,7 @@ def _row(box: str, places: list[RunPlace], seq: int, window: TimeWindow) -> Time
     row = TimelineRow(box, len(places), places[0].changes[0].at, until)
     if len(places) > SPANS_PER_BOX_MAX:
         return msgspec.structs.replace(row, columns=_counts(places, ends, window))
-    spans = [span for place in places for span in _spans(place, seq) if _is_in(span, window)]
+    spans = [span for place in places for span in _spans(place, seq, window.now) if _is_in(span, window)]
     return msgspec.structs.replace(row, spans=spans)
 
 
@@ -72,16 +108,29 @@ def _end(place: RunPlace, seq: int) -> int | None:
     return None if standing is None or standing.status == "open" else standing.at
 
 
-def _spans(place: RunPlace, seq: int) -> Iterator[Span]:
+def _spans(place: RunPlace, seq: int, now: int) -> Iterator[Span]:
     """Yield the spans of a place, one for each way in which it stood."""
     changes = [change for change in place.changes if change.seq <= seq]
-    for change, after in zip(changes, [*changes[1:], None], strict=True):
+    if changes[-1].status != "open":
+        yield Span(place.number, changes[-1].mark, changes[-1].at, changes[-1].at)
+    for change, after in pairwise([*changes, None]):
+        assert change is not None
         if change.status == "open":
-            retries = after is not None and after.failure is not change.failure
-            until = after.at if after is not None else None
-            yield Span(place.number, place.mark(change), change.at, until, retries)
-        elif after is None:
-            yield Span(place.number, place.mark(change), change.at, change.at)
+            yield from _open_spans(place, change, after, now)
+
+
+def _open_spans(place: RunPlace, change: PlaceChange, after: PlaceChange | None, now: int) -> Iterator[Span]:
+    """Yield the span between two changes: two spans if the place waits for a retry, which then begins."""
+    fails = after is not None and after.failure is not None and after.failure is not change.failure
+    until = after.at if after is not None else None
+    since, mark = change.at, change.mark
+    retries_at = change.due if change.failure is not None and change.due > since else 0
+    if retries_at and retries_at < (until if until is not None else now):
+        yield Span(place.number, "waiting", since, retries_at, wait="retry")
+        since, mark = retries_at, "working"
+        retries_at = 0
+    wait: Wait = "retry" if retries_at else _WAITS.get(place.operation.kind, "time")
+    yield Span(place.number, mark, since, until, fails, wait if mark == "waiting" else "")
 
 
 def _is_in(span: Span, window: TimeWindow) -> bool:
@@ -89,16 +138,17 @@ def _is_in(span: Span, window: TimeWindow) -> bool:
 
 
 def _counts(places: list[RunPlace], ends: list[int | None], window: TimeWindow) -> list[int]:
-    """Count how many places were open in each column."""
-    changes = [0] * (window.columns + 1)
-    for place, end in zip(places, ends, strict=True):
-        begun = place.changes[0].at
-        if begun > window.until or (end is not None and end < window.since):
-            continue
-        changes[window.column(begun)] += 1
-        changes[window.column(end if end is not None else window.until) + 1] -= 1
-    counts, now = [], 0
-    for change in changes[:-1]:
-        now += change
-        counts.append(now)
+    """Return for each column how many places were open at once, at most."""
+    changes = [(place.changes[0].at, 1) for place in places]
+    changes += [(end, -1) for end in ends if end is not None]
+    counts = [0] * window.columns
+    column, now = 0, 0
+    for at, by in sorted(changes):
+        if at > window.until:
+            break
+        reached = window.column(at) if at > window.since else 0
+        counts[column + 1 : reached + 1] = [now] * (reached - column)
+        column, now = reached, now + by
+        counts[column] = max(counts[column], now) if at >= window.since else now
+    counts[column + 1 :] = [now] * (window.columns - column - 1)
     return counts

@@ -7,25 +7,40 @@ when nobody has asked for a while.
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from bisect import bisect_right
 from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
 import msgspec
 
 from weft.cache import BoundedCache
 from weft.core.decider import Machine
-from weft.errors import LimitExceeded
-from weft.observe.box_standing import BoxStanding, standings_of
+from weft.errors import LimitExceeded, RunUnreadable
+from weft.observe.box_standing import BoxStanding
+from weft.observe.cpu_time import CpuTime
 from weft.observe.past_machines import PastMachines
 from weft.observe.pictures import Picture
 from weft.observe.pictures.drawn import DrawnPicture, digest_of, draw
 from weft.observe.place_log import PlaceLog
+from weft.observe.run_moment import PictureDrawer, RunMoment
+from weft.observe.runs import live_machine
 from weft.observe.styles import views_of
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
+from weft.runtime.unreadable import readable
+
+T = TypeVar("T")
 
 IDLE_SECONDS = 60.0
 PLACES_MAX = 200_000
 EVENTS_PER_TURN = 500
+SHARE_MAX = 0.02
+"""The largest part of the time that the viewers of a busy run may take."""
+TURN_SECONDS_MAX = 0.01
+"""The CPU time after which further events of a busy run are left for later."""
+PAUSE_SECONDS_MAX = 2.0
 BOXES_MAX = 5_000
 LAYOUTS_MAX = 200
 
@@ -41,6 +56,14 @@ class Standing(msgspec.Struct, frozen=True):
     arrows: dict[str, int]
 
 
+class _Seen(msgspec.Struct):
+    """What was last shown of a run."""
+
+    standing: Standing
+    picture: Picture | None
+    digest: str = ""
+
+
 class ViewedRun:
     """The fold of one run for its viewers."""
 
@@ -49,39 +72,116 @@ class ViewedRun:
         self.used_at = 0.0
         self._machines = machines or PastMachines()
         self._reading = asyncio.Lock()
+        self._last: _Seen | None = None
+        self._drawer: PictureDrawer | None = None
+        self._next_at = 0.0
+        """When more events of a busy run may be added, in the time of the loop."""
+        self.is_behind = False
+        """Whether events of a busy run were left for later."""
 
-    async def refresh(self, service: RunService, row: RunRow) -> None:
-        """Add the events that were committed since the last call. Raises RunUnreadable."""
+    async def refresh(self, service: RunService, row: RunRow, *, is_busy: Callable[[], bool] | None = None) -> None:
+        """Add the events that were committed since the last call. Raises RunUnreadable.
+
+        If ``is_busy`` is given, the run is watched, and while it is busy, this takes at most ``SHARE_MAX`` of the time
+        and leaves the rest for later.
+        """
+        loop = asyncio.get_running_loop()
         async with self._reading:
-            async for stored in service.reader.events(row, after=self.log.seq):
-                self.log.add(stored)
-                if not stored.seq % EVENTS_PER_TURN:
-                    await asyncio.sleep(0)  # a long log must not block the loop
+            if is_busy is not None and is_busy() and loop.time() < self._next_at:
+                self.is_behind = True
+                return
+            cost = CpuTime()
+            while not await cost.measure(self._add_page(service, row)):
+                self.is_behind = is_busy is not None and cost.seconds > TURN_SECONDS_MAX and is_busy()
+                if self.is_behind:
+                    break
+                await asyncio.sleep(0)  # a long log must not block the loop
+            else:
+                self.is_behind = False
+            self._next_at = loop.time() + min(PAUSE_SECONDS_MAX, cost.seconds / SHARE_MAX)
+
+    async def _add_page(self, service: RunService, row: RunRow) -> bool:
+        """Add the next events. Returns whether they were the last ones."""
+        page, problem = await readable(service.store.log, row, after=self.log.seq, limit=EVENTS_PER_TURN)
+        for stored in page:
+            self.log.add(stored)
+        self.log.counts.advance(self.log.seq)
+        self._drawer_of(row).follow(self.log.places, len(self.log.drops), self.log.seq)
+        if problem is not None:
+            raise problem
+        return len(page) < EVENTS_PER_TURN
 
     async def machine(self, service: RunService, row: RunRow, seq: int) -> Machine:
         """Return the machine of the run after an event. It must not be changed."""
         async with self._reading:
             return await self._machines.at(service, row, seq)
 
+    async def around(
+        self, service: RunService, row: RunRow, seq: int, read: Callable[[Machine], T]
+    ) -> tuple[T | None, T]:
+        """Return what ``read`` finds in the machine before and after an event; None before the first event."""
+        async with self._reading:
+            return await self._machines.around(service, row, seq, read)
+
     async def picture(self, service: RunService, row: RunRow, seq: int) -> Picture | None:
         """Return the picture of the run after an event; None before it has begun."""
-        if not seq:
-            return None
-        machine = await self.machine(service, row, seq)
-        taken = Counter(edge for number, edge in self.log.edges if number <= seq)
-        return views_of(row.style).picture_of(machine, self.log.until(seq), taken)
+        return (await self._seen(service, row, seq)).picture if seq else None
 
     async def standing(self, service: RunService, row: RunRow, seq: int) -> Standing:
         """Return how the run stood after an event."""
-        machine = await self.machine(service, row, seq)
-        taken = Counter(edge for number, edge in self.log.edges if number <= seq)
-        picture = views_of(row.style).picture_of(machine, self.log.until(seq), taken)
-        boxes = standings_of(self.log.until(seq), seq)
+        return (await self._seen(service, row, seq)).standing
+
+    async def digest(self, service: RunService, row: RunRow, seq: int) -> str:
+        """Return the digest of the picture after an event; empty if there is none."""
+        seen = await self._seen(service, row, seq)
+        if not seen.digest and seen.picture is not None:
+            seen.digest = digest_of(seen.picture)
+        return seen.digest
+
+    async def _seen(self, service: RunService, row: RunRow, seq: int) -> _Seen:
+        """Return the picture and the standing after an event. The last ones are kept for other viewers."""
+        async with self._reading:
+            if self._last is None or self._last.standing.seq != seq:
+                live = live_machine(service, row) if seq == self.log.seq else None
+                if not views_of(row.style).draws_state:
+                    self._last = self._look(row, None, seq)
+                elif live is not None and live.state.seq == seq:
+                    self._last = self._look(row, live, seq)
+                else:
+                    self._last = await self._machines.read(
+                        service, row, seq, lambda machine: self._look(row, machine, seq)
+                    )
+            return self._last
+
+    def _look(self, row: RunRow, machine: Machine | None, seq: int) -> _Seen:
+        log = self.log
+        log.counts.advance(log.seq)
+        boxes = log.counts.standings(seq, log.places)
+        picture = self._draw(row, machine, seq) if seq else None
         for box in picture.boxes if picture is not None else ():
             found = boxes.setdefault(box.id, BoxStanding())
             found.mark, found.badges = box.mark, list(box.badges)
         arrows = {arrow.id: arrow.times for arrow in picture.arrows if arrow.times} if picture is not None else {}
-        return Standing(seq, self.log.time_of(seq), machine.state.status, boxes, arrows)
+        status = machine.state.status if machine is not None else log.status_of(seq)
+        return _Seen(Standing(seq, log.time_of(seq), status, boxes, arrows), picture)
+
+    def _draw(self, row: RunRow, machine: Machine | None, seq: int) -> Picture | None:
+        log = self.log
+        moment = RunMoment(
+            seq=seq,
+            workflow=row.workflow,
+            places=log.places,
+            begun=log.begun(seq),
+            drops=bisect_right(log.drops, seq),
+            shown=log.counts.standings(seq, log.places, shown=True),
+            taken=log.edges.until(seq),
+        )
+        return self._drawer_of(row).draw(machine, moment)
+
+    def _drawer_of(self, row: RunRow) -> PictureDrawer:
+        if self._drawer is None:
+            self._drawer = views_of(row.style).drawer()
+        return self._drawer
 
 
 class ViewedRuns:
@@ -89,16 +189,53 @@ class ViewedRuns:
 
     def __init__(self) -> None:
         self._runs: dict[str, ViewedRun] = {}
+        self._watchers: Counter[str] = Counter()
         self._layouts: BoundedCache[str, DrawnPicture] = BoundedCache(LAYOUTS_MAX)
 
-    async def get(self, service: RunService, row: RunRow) -> ViewedRun:
-        """Return the fold of a run, as of now. Raises RunUnreadable."""
+    async def get(self, service: RunService, row: RunRow, *, is_busy: Callable[[], bool] | None = None) -> ViewedRun:
+        """Return the fold of a run, as of now. Raises RunUnreadable. For ``is_busy``, see ``ViewedRun.refresh``."""
+        found = self._used(row)
+        await found.refresh(service, row, is_busy=is_busy)
+        return found
+
+    async def get_until(self, service: RunService, row: RunRow, seq: int | None) -> ViewedRun:
+        """Return the fold of a run at least up to an event, or without one, as of now.
+
+        If somebody watches the run and it is too busy to show everything, the fold ends with what they see. Raises
+        RunUnreadable.
+        """
+        found = self._used(row)
+        is_enough = found.is_behind and row.uid in self._watchers and (seq or 0) <= found.log.seq
+        if not is_enough:
+            await found.refresh(service, row)
+        return found
+
+    @contextlib.contextmanager
+    def watch(self, row: RunRow) -> Iterator[None]:
+        """Say that somebody watches a run as long as the block lasts, and refreshes its fold again and again."""
+        self._watchers[row.uid] += 1
+        try:
+            yield
+        finally:
+            self._watchers[row.uid] -= 1
+            if not self._watchers[row.uid]:
+                del self._watchers[row.uid]
+
+    def _used(self, row: RunRow) -> ViewedRun:
         now = asyncio.get_running_loop().time()
         found = self._runs.setdefault(row.uid, ViewedRun())
         found.used_at = now
         self._drop(now, row.uid)
-        await found.refresh(service, row)
         return found
+
+    async def get_readable(
+        self, service: RunService, row: RunRow, *, is_busy: Callable[[], bool] | None = None
+    ) -> tuple[ViewedRun, RunUnreadable | None]:
+        """Return the fold of a run as far as its log can be read, and the error about the next event, if any."""
+        try:
+            return await self.get(service, row, is_busy=is_busy), None
+        except RunUnreadable as problem:
+            return self._runs.setdefault(row.uid, ViewedRun()), problem
 
     async def drawn(self, picture: Picture) -> DrawnPicture:
         """Lay a picture out in a thread, once per digest. Raises LimitExceeded."""

@@ -8,13 +8,13 @@ from msgspec.structs import replace
 
 from weft.core.decider import Machine
 from weft.core.run.questions import allowed_people
-from weft.observe.diagnosis import PendingWait, time_of
+from weft.observe.diagnosis import IdleTask, PendingWait, time_of
 from weft.observe.styles import views_of
 from weft.observe.task_wait import task_wait
 
 
-def waits_of(machine: Machine, now: int, idle: Mapping[int, str] | None = None) -> list[PendingWait]:
-    """Return what the run waits for. ``idle`` has the tasks that no worker performs, with their queues."""
+def waits_of(machine: Machine, now: int, idle: Mapping[int, IdleTask] | None = None) -> list[PendingWait]:
+    """Return what the run waits for. ``idle`` has the tasks that no worker performs."""
     if machine.state.moved is not None:
         return []  # another store goes on with it
     return [
@@ -27,13 +27,17 @@ def waits_of(machine: Machine, now: int, idle: Mapping[int, str] | None = None) 
     ]
 
 
-def _tasks(machine: Machine, now: int, idle: Mapping[int, str]) -> Iterator[PendingWait]:
+def _tasks(machine: Machine, now: int, idle: Mapping[int, IdleTask]) -> Iterator[PendingWait]:
     for number, task in machine.state.tasks.items():
         if task.due > now and task.last is not None:
             yield task_wait(machine, "retry", number, task, task.due)
             continue
         wait = task_wait(machine, "step", number, task)
-        yield replace(wait, is_performed=False, queue=idle[number]) if number in idle else wait
+        found = idle.get(number)
+        if found is not None:
+            wait = replace(wait, is_performed=False, queue=found.queue, limit=found.limit, key=found.key)
+            wait = replace(wait, standing=found.standing)
+        yield wait
 
 
 def _messages(machine: Machine) -> Iterator[PendingWait]:

@@ -6,6 +6,9 @@ from typing import Protocol
 
 from weft.core.ids import Millis
 
+LINKS_MAX = 1_000
+"""How many blobs are examined to find out whether a run refers to a blob through others."""
+
 
 class Blobs(Protocol):
     """A store for content, by its SHA-256 in hexadecimal."""

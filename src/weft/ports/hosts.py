@@ -41,6 +41,10 @@ class Hosts(Protocol):
         """Announce a host before it owns anything. ``about`` is its description for people."""
         ...
 
+    async def describe(self, host: HostId, about: Mapping[str, Any]) -> None:
+        """Add to the description of a host that joined here, such as the address at which it answers."""
+        ...
+
     async def beat(self, host: HostId) -> None:
         """Raise the host's counter by one. Any process may call this. Does nothing for a host that has not joined."""
         ...

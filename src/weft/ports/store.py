@@ -15,21 +15,32 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid, Seq
+from weft.core.ledger import Answer, Move
 from weft.errors import Corrupt
 from weft.ports.access import Access
 from weft.ports.blobs import Blobs
+from weft.ports.budgets import Budgets
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
+from weft.ports.hot import HotRuns
 from weft.ports.memos import Memos
+from weft.ports.new_run import NewRun
+from weft.ports.policies import PolicyVersions
 from weft.ports.retention import AuditEntry, Holds, Retention
+from weft.ports.run_query import RunCount, RunQuery
+from weft.ports.saved_views import SavedViews
+from weft.ports.starts import RuledStarts
+from weft.ports.step_logs import StepLogs
 from weft.ports.streams import Streams
 from weft.ports.tags import Tags
+from weft.ports.tasks import KeyLimits, QueueLimits, QueueRow, TaskOffer
+from weft.ports.tool_pins import ToolPins
+from weft.ports.wals import Wals
+from weft.ports.web_sessions import WebSessions
 
 PENDING = "pending"
 """The status of a run that was accepted and has no owner yet: its start is in its inbox, and it has no events."""
-START_MAIL = "start"
-"""The id of the mail that starts a run."""
 OPEN_STATUSES = (PENDING, "running", "paused", "cancelling", "rolling_back", "held")
 IMPORTED = "imported"
 """The status of a run that was imported: it can be read, and nothing ever goes on with it."""
@@ -87,6 +98,14 @@ class RunRow(msgspec.Struct, frozen=True, kw_only=True):
     attributes: Mapping[str, Any]
     fault: str | None
     """Why the log cannot be read, if it cannot. Such a run does not continue, whatever its status."""
+    slot: str | None = None
+    """The name of the workflow and the key, if the workflow has a rule about starts."""
+    inputs: int = 0
+    """How many inputs of a batch the starts have brought so far."""
+    priority: int = 0
+    """Pending runs and tasks of a run with a higher priority are taken first."""
+    wal: int | None = None
+    """The WAL that may hold events of the run that the store does not have yet. Only of a run with an owner."""
 
 
 class Resolved(msgspec.Struct, frozen=True):
@@ -94,26 +113,6 @@ class Resolved(msgspec.Struct, frozen=True):
 
     version: str
     style: str
-
-
-class NewRun(msgspec.Struct, frozen=True, kw_only=True):
-    """The row of a new run. With an ``owner`` the run starts at epoch 1, else it is ``pending``.
-
-    ``start`` is put into its inbox. An empty ``style`` (and ``version``) is resolved by the host that claims the run.
-    """
-
-    uid: RunUid
-    id: RunId
-    workflow: str
-    version: str
-    style: str
-    created_at: Millis
-    owner: HostId | None = None
-    parent: RunUid | None = None
-    attributes: Mapping[str, Any] = {}
-    start: bytes | None = None
-    wake_at: Millis | None = None
-    format: int = 1
 
 
 class Mail(msgspec.Struct, frozen=True, kw_only=True):
@@ -161,6 +160,8 @@ class Append(msgspec.Struct, kw_only=True):
     """
     idle_until: Millis | UnsetType | None = UNSET
     """The new ``RunRow.idle_until``. UNSET: unchanged."""
+    through: bool = False
+    """Whether it must be in the durable store before it counts, although it may have only events."""
     mail_taken: int = 0
     """How many pieces of mail the run has consumed over its whole life.
 
@@ -182,6 +183,10 @@ class Append(msgspec.Struct, kw_only=True):
     refs: Sequence[str] = ()
     """Digests of blobs to which the events refer."""
     snapshot: Snapshot | None = None
+    ledger: Sequence[Move] = ()
+    """Moves of the ledger of budgets. They never refuse an append: a reservation that is not granted says so."""
+    answers: Sequence[Answer] = ()
+    """Set by the store if it accepts the append: the answers to the moves."""
 
 
 class Outcome(StrEnum):
@@ -193,6 +198,8 @@ class Outcome(StrEnum):
     MAIL_WAITING = "mail_waiting"
     ID_TAKEN = "id_taken"
     KEY_TAKEN = "key_taken"
+    SLOT_TAKEN = "slot_taken"
+    """Another run with the slot of the reopened run is open."""
 
 
 class Sent(StrEnum):
@@ -230,32 +237,6 @@ class Loaded(msgspec.Struct, frozen=True, kw_only=True):
     """In order of arrival."""
 
 
-class RunQuery(msgspec.Struct, frozen=True, kw_only=True):
-    """A search for runs, newest first. ``after`` is the cursor of the previous page."""
-
-    workflow: str | None = None
-    status: str | None = None
-    since: Millis | None = None
-    where: Mapping[str, Any] = {}
-    id_prefix: str | None = None
-    parent: RunUid | None = None
-    internal: bool = False
-    """Include Weft's own runs (``INTERNAL_WORKFLOWS``). They are also found by their workflow or parent."""
-    limit: int = 100
-    after: str | None = None
-
-    @property
-    def leaves_out(self) -> Sequence[str]:
-        """Return the workflows whose runs this search leaves out."""
-        named = self.internal or self.workflow is not None or self.parent is not None
-        return () if named else INTERNAL_WORKFLOWS
-
-    @property
-    def hides_imported(self) -> bool:
-        """Return whether this search leaves out imported runs. They are found by their status or parent."""
-        return not self.internal and self.status is None and self.parent is None
-
-
 class Page(msgspec.Struct, frozen=True):
     """One page of runs. The last page has no ``cursor``."""
 
@@ -286,8 +267,8 @@ class Transfers(Protocol):
         """Write all appends in one transaction, or none of them: unless all are ``ACCEPTED``, nothing was written.
 
         Each is for another run that exists, whoever owns it. The run must be at the epoch and event number of the
-        append, and have no mail left. With ``reopen`` it gets the ``status``, whatever it had. The limits of an append
-        do not apply. Any exception means *unknown*.
+        append, have no mail left, and name no WAL that is not drained. With ``reopen`` it gets the ``status``, whatever
+        it had. The limits of an append do not apply. Any exception means *unknown*.
 
         ``entry`` is written with them, once: if the audit table has one about this run with the same ``digest`` in its
         details, whatever its verb, all appends are ``KEY_TAKEN``.
@@ -304,6 +285,11 @@ class RunLog(NewRuns, Transfers, Protocol):
 
     commits_in_place: bool
     """Whether a commit of one append usually ends without waiting, so that it may begin outside a task."""
+
+    @property
+    def hot(self) -> HotRuns | None:
+        """Return the runs whose appends may be acknowledged before they are in the durable store; None if none are."""
+        ...
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         """Write each valid append, all in one transaction. Returns one outcome per append, in order.
@@ -330,7 +316,8 @@ class RunLog(NewRuns, Transfers, Protocol):
     ) -> Sequence[RunRow]:
         """Make ``host`` the owner of those runs that are open and still at the expected epoch.
 
-        Raises the epoch of each by one. Returns their new rows.
+        A run that names a WAL which is not drained can only be claimed by its owner. Raises the epoch of each by one.
+        The run then names the WAL of the new owner, if it has one. Returns their new rows.
         """
         ...
 
@@ -346,15 +333,47 @@ class RunLog(NewRuns, Transfers, Protocol):
         """Return the mail in the inbox of a run, in order of arrival."""
         ...
 
+    async def refers_to(self, uid: RunUid, digest: str) -> bool:
+        """Return whether events of a run refer to a blob, by themselves or through the content of other blobs.
+
+        References through other blobs are followed backwards, to at most ``LINKS_MAX`` blobs.
+        """
+        ...
+
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
         """Record why the log of a run cannot be read. None means that it can be read again.
+
+        A run with a fault names no WAL, so that anybody may end it.
 
         ``status`` is the new status of an open run; None leaves it.
         """
         ...
 
 
-class Directory(Protocol):
+class ClaimableRuns(Protocol):
+    """Finds the runs that have something to do."""
+
+    async def claimable(
+        self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
+    ) -> Sequence[RunRow]:
+        """Return open runs of these (workflow, version) pairs that have something to do and no living owner.
+
+        A run without an owner counts if it is due or has mail; a run of a dead host also if it has work in flight.
+        Runs with a fault are left out, and so are held runs without mail, and a singleton that has not begun while an
+        older run with its slot is open. Runs with a higher priority come first, then those that have waited longest.
+        """
+        ...
+
+    async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
+        """Return all runs of this owner with their epochs, except those with a fault."""
+        ...
+
+    async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
+        """Return the earliest time at which a run without an owner, or of a dead host, becomes due."""
+        ...
+
+
+class Directory(ClaimableRuns, Protocol):
     """An index of runs."""
 
     async def find(self, id: RunId) -> RunRow | None:
@@ -369,26 +388,16 @@ class Directory(Protocol):
         """Return a page of runs, newest first, then by uid."""
         ...
 
+    async def count(self, queries: Sequence[RunQuery], *, limit: int) -> Sequence[RunCount]:
+        """Return how many runs each search finds, up to ``limit``. Examines no more runs than ``RunQuery.scan``."""
+        ...
+
+    async def workflows(self, prefix: str = "", *, limit: int) -> Sequence[str]:
+        """Return the names of workflows that have runs and begin with a prefix, sorted."""
+        ...
+
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         """Return the row of an idempotency key, if it was used."""
-        ...
-
-    async def claimable(
-        self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
-    ) -> Sequence[RunRow]:
-        """Return open runs of these (workflow, version) pairs that have something to do and no living owner.
-
-        A run without an owner counts if it is due or has mail; a run of a dead host also if it has work in flight.
-        Runs with a fault are left out, and so are held runs without mail. Runs that have waited longest come first.
-        """
-        ...
-
-    async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
-        """Return all runs of this owner with their epochs, except those with a fault."""
-        ...
-
-    async def next_wake(self, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId]) -> Millis | None:
-        """Return the earliest time at which a run without an owner, or of a dead host, becomes due."""
         ...
 
     async def counts(self, below: RunUid | None = None, *, limit: int = 0) -> Mapping[str, int]:
@@ -447,49 +456,7 @@ class Inboxes(Protocol):
         ...
 
 
-class TaskOffer(msgspec.Struct, frozen=True, kw_only=True):
-    """A task that another process may perform: (run, task, attempt, delivery) is its identity."""
-
-    uid: RunUid
-    task: int
-    attempt: int
-    delivery: int
-    step: str
-    queue: str
-    body: bytes
-    """Everything that a worker needs, as JSON."""
-    epoch: Epoch
-    """The epoch of the run when the task was offered. The row is inserted only if the epoch is still the same."""
-    not_before: Millis = Millis(0)
-
-
-class QueueLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The limits of a queue over all hosts. None means no limit."""
-
-    concurrency: int | None = None
-    """How many tasks may be taken at the same time."""
-    rate: int | None = None
-    """How many tasks may be handed out in any period of ``per_ms``."""
-    per_ms: int = 1_000
-    priority: int = 0
-    """Tasks of a queue with a higher priority are handed out first."""
-
-    @property
-    def is_limited(self) -> bool:
-        """Return whether the queue has a limit, so that its tasks must be counted."""
-        return self.concurrency is not None or self.rate is not None
-
-
-class QueueRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A queue as people see it: how many tasks wait, and how many are taken."""
-
-    queue: str
-    waiting: int
-    running: int
-    limits: QueueLimits
-
-
-class TaskQueue(Protocol):
+class TaskQueue(KeyLimits, Protocol):
     """Tasks for other processes. A lease only decides when a task is handed out again; the run judges the results."""
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
@@ -497,17 +464,20 @@ class TaskQueue(Protocol):
         ...
 
     async def take(
-        self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str], now: Millis, limit: int
+        self, host: HostId, *, queues: Sequence[str] | None, steps: Sequence[str] | None, now: Millis, limit: int
     ) -> Sequence[TaskOffer]:
-        """Claim up to ``limit`` unclaimed rows that are due, in these queues (None for all) and for these steps.
+        """Claim up to ``limit`` unclaimed rows that are due, in these queues and for these steps (None for all).
 
         The oldest come first, after those in queues with a higher priority. Rows of runs that are over are not claimed.
-        No more rows of a queue are claimed than its limits allow.
+        No more rows of a queue are claimed than its limits allow, and no more of a key than the limit of its step
+        allows. Keys take turns. Rows of a queue that is a stream are claimed by ``STREAM``, and others by all but it.
         """
         ...
 
-    async def taken_by(self, hosts: Sequence[HostId], *, limit: int) -> Sequence[tuple[HostId, TaskOffer]]:
-        """Return the tasks taken by these hosts, oldest first, with their hosts.
+    async def taken_by(
+        self, hosts: Sequence[HostId], *, limit: int, with_body: bool = True
+    ) -> Sequence[tuple[HostId, TaskOffer]]:
+        """Return the tasks taken by these hosts, oldest first, with their hosts. Bodies are empty if not asked for.
 
         A task taken by a dead host is lost. A task that a living host does not know about was taken by a call whose
         answer never arrived.
@@ -515,7 +485,7 @@ class TaskQueue(Protocol):
         ...
 
     async def rows(self, uid: RunUid) -> Sequence[TaskOffer]:
-        """Return all tasks of a run, taken or not, oldest first."""
+        """Return all wanted tasks of a run, taken or not, oldest first."""
         ...
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
@@ -526,7 +496,10 @@ class TaskQueue(Protocol):
         ...
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
-        """Remove rows of tasks that are no longer wanted, claimed or not."""
+        """Remove rows of tasks that are no longer wanted, claimed or not.
+
+        A claimed row of a task with a limit per key becomes ``unwanted`` instead, until its host removes it.
+        """
         ...
 
     async def limit(self, queue: str, limits: QueueLimits | None) -> None:
@@ -540,6 +513,19 @@ class TaskQueue(Protocol):
     async def queues(self) -> Sequence[QueueRow]:
         """Return all queues that have tasks or limits, by name."""
         ...
+
+
+class StoreDetails(msgspec.Struct, frozen=True, kw_only=True):
+    """A store as people see it."""
+
+    kind: str
+    """``sqlite``, ``postgres`` or ``memory``."""
+    schema: int
+    """The number of its schema; 0 if it has none."""
+    size_bytes: int | None
+    """The size of its file or database, without blobs that are kept elsewhere; None if it has none."""
+    free_bytes: int | None = None
+    """The free space on its disk; None if that is not the disk of this machine."""
 
 
 class Store(Protocol):
@@ -574,6 +560,8 @@ class Store(Protocol):
     @property
     def streams(self) -> Streams: ...
     @property
+    def step_logs(self) -> StepLogs: ...
+    @property
     def access(self) -> Access: ...
     @property
     def memos(self) -> Memos: ...
@@ -581,6 +569,28 @@ class Store(Protocol):
     def retention(self) -> Retention: ...
     @property
     def holds(self) -> Holds: ...
+    @property
+    def saved_views(self) -> SavedViews: ...
+    @property
+    def web_sessions(self) -> WebSessions: ...
+    @property
+    def starts(self) -> RuledStarts: ...
+    @property
+    def policies(self) -> PolicyVersions: ...
+    @property
+    def budgets(self) -> Budgets: ...
+
+    @property
+    def tool_pins(self) -> ToolPins: ...
+
+    @property
+    def wals(self) -> Wals | None:
+        """Return the WALs before this store; None if it cannot have any."""
+        ...
+
+    async def details(self) -> StoreDetails:
+        """Return the kind, schema and size of the store."""
+        ...
 
     async def open(self) -> None:
         """Connect, check the schema and migrate it. Raises NewerSchema, Corrupt, Unavailable or Full, with a hint."""

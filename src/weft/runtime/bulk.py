@@ -18,11 +18,13 @@ from weft.core import values
 from weft.core.ids import RunId, RunUid, tenant_prefix
 from weft.core.run.questions import STARTED_BY
 from weft.errors import LimitExceeded, NotFound, StoreError, Unavailable, UsageError, WeftError
-from weft.ports.store import RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import RunRow
 from weft.runtime.bulk_changes import DeleteVerb, ForkVerb, PatchVerb
 from weft.runtime.bulk_plan import BulkBatch, BulkFilter, BulkOrder, BulkPlan, BulkRefusal, group_refusals
 from weft.runtime.bulk_verbs import COMMANDS, BulkJob, BulkVerb, Judgement, not_there
 from weft.runtime.service import RunService
+from weft.runtime.start_support import StartOptions
 from weft.runtime.tenancy import TenantService
 
 T = TypeVar("T")
@@ -114,7 +116,7 @@ class BulkService:
             input=Raw(values.encode(msgspec.to_builtins(job), what="the bulk has")),
             attributes={STARTED_BY: by} if by else {},
         )
-        return (await service.create(start, chosen=key is not None)).id
+        return (await service.create(start, StartOptions(chosen=key is not None))).id
 
     async def find(self, verb: str, key: str) -> tuple[RunId, BulkPlan] | None:
         """Return the bulk that was started with this key, if there is one."""

@@ -87,7 +87,9 @@ class ForkVerb:
 
     async def judge(self, service: RunService, row: RunRow, job: BulkJob) -> Judgement:
         check_forkable(row)
-        await ForkLog(service, row, _order(job.options, job.reason), ForkIdentity(RunUid("fork"), row.id)).append()
+        await ForkLog(
+            service, row, _order(job.options, job.reason), ForkIdentity(RunUid("fork"), row.id, is_dry=True)
+        ).append()
         return Judgement()
 
     async def apply(self, service: RunService, row: RunRow, job: BulkJob, key: str) -> str:

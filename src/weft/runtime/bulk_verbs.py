@@ -119,7 +119,7 @@ async def _acts(service: RunService, row: RunRow, command: c.Mailed) -> bool:
             return True
         raise Refused(f"{row.id} is pending: no host has claimed it.")
     if isinstance(command, c.RetryRun):
-        await service.judge_retry(row, command)
+        await service.judge(row, command)
         return True
     if row.status in OVER_STATUSES:
         raise finished_error(row, command, now)

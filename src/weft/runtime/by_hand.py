@@ -15,7 +15,7 @@ from weft.core import values
 from weft.core.events import ABSENT
 from weft.core.ids import RunId
 from weft.core.run.by_hand import find_open, step_at
-from weft.core.run.env import Env
+from weft.core.run.env import Env, MissingInputs
 from weft.errors import BadValue, UsageError, WeftError
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
@@ -48,14 +48,28 @@ async def set_result(
         Refused: the status of the run or the kind of the work does not allow it, or an irreversible task is in flight.
         BadValue: the result has the wrong type.
     """
+    command, blobs = await checked_command(service, run_id, place, given)
+    for raw in blobs.values():
+        await service.values.keep(raw)
+    await _tell(service, RunId(run_id), command, key or f"set-{service.ids.new()}")
+
+
+async def checked_command(
+    service: RunService, run_id: str, place: str, given: GivenResult
+) -> tuple[c.SetResult, dict[str, bytes]]:
+    """Return the command that sets a result, and the blobs that must be stored before. Raises as ``set_result``."""
     if given.error and given.output is not None:
         raise UsageError("Give either an output or an error, not both.")
     values.encode([place, given.error, given.reason, given.by], what="the result has")
-    output = ABSENT
+    output, blobs = ABSENT, {}
     if not given.error:
         raw = values.encode(given.output, what=f"the result for {place} has")
         await _check_type(service, run_id, place, raw)
-        output = Raw(await service.values.keep(raw))
+        sealed = values.seal_inline(raw)
+        if sealed is None:
+            digest, sealed = service.values.hold(raw)
+            blobs = {digest: raw}
+        output = Raw(sealed)
     command = c.SetResult(
         place=place,
         output=output,
@@ -65,7 +79,7 @@ async def set_result(
         reason=given.reason,
         by=given.by,
     )
-    await _tell(service, RunId(run_id), command, key or f"set-{service.ids.new()}")
+    return command, blobs
 
 
 async def _check_type(service: RunService, run_id: str, place: str, raw: bytes) -> None:
@@ -105,8 +119,10 @@ async def _refusal(service: RunService, row: RunRow, command: c.SetResult) -> We
         machine.decide(command, Env(now=service.clock.now_ms(), check=check_schema))
     except WeftError as error:
         return error
+    except MissingInputs:
+        pass  # only its type can be wrong
     return BadValue(
-        f"The host of {row.id} has refused the result for {command.place!r}: the step does not return this type.",
+        f"The host of {row.id} has refused the result for {command.place[:60]!r}: the step does not return this type.",
         hint=f"Nothing was changed. To see the type: weft set {row.id} {command.place} --app FILE --output JSON",
         code="value.wrong_type",
     )

@@ -11,12 +11,19 @@ from weft.core.events import Policy, ScheduleSpec, Style, UndoPlan
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan
 from weft.core.ids import Millis
+from weft.core.start_rules import StartRule
 from weft.errors import WeftError
 from weft.ports.definitions import Definition
+from weft.runtime.hooks import HookTable
+from weft.runtime.key_limits import DeclaredLimit
 from weft.runtime.programs import AnyProgram
+from weft.runtime.start_rules import DeclaredRule
 from weft.steps.task import StepBody
 
 if TYPE_CHECKING:
+    from weft.agents.mcp.servers import McpServer
+    from weft.agents.models.aliases import ModelAliases
+    from weft.agents.policy.policy_rules import PolicyRules
     from weft.graphs.load import DocumentContext
 
 
@@ -26,12 +33,26 @@ class Callee(msgspec.Struct, frozen=True):
     version: str
     style: Style
     timeout_ms: int = 0
+    rule: DeclaredRule | None = None
+    """The rule that it declares about its starts."""
 
 
 class HostCatalogue(Protocol):
     """The steps and programs of a host. Read at every dispatch, so that later registrations are found too."""
 
     def step(self, name: str) -> StepBody | None: ...
+
+    def models(self) -> ModelAliases:
+        """Return the language models that this host can ask."""
+        ...
+
+    def model_names(self) -> Sequence[str]:
+        """Return the names of these models. Costs nothing if there are none."""
+        ...
+
+    def mcp_servers(self) -> Mapping[str, McpServer]:
+        """Return the MCP servers whose tools this host can call, by name."""
+        ...
 
     def step_policy(self, step: str) -> Policy | None: ...
 
@@ -55,6 +76,10 @@ class HostCatalogue(Protocol):
         """Return the queues that this host serves; None for all queues."""
         ...
 
+    def limits(self) -> Mapping[str, DeclaredLimit]:
+        """Return the limits of steps and workflows per key, by the name of the limit. Later registrations are added."""
+        ...
+
     def program(self, workflow: str, version: str) -> AnyProgram | None: ...
 
     def programs(self) -> Sequence[tuple[str, str]]:
@@ -69,8 +94,24 @@ class HostCatalogue(Protocol):
         """Return the names of the workflows that can be started, sorted."""
         ...
 
+    def start_rule(self, workflow: str, version: str) -> DeclaredRule | None:
+        """Return the rule about starts that a version of a workflow declares."""
+        ...
+
+    def start_rules(self) -> Mapping[str, StartRule]:
+        """Return the rules of the newest versions of workflows, by name."""
+        ...
+
     def schedules(self) -> Mapping[str, ScheduleSpec]:
         """Return the schedules that the code of this host declares, by name."""
+        ...
+
+    def hooks(self) -> HookTable:
+        """Return the hooks that are told of events of runs here."""
+        ...
+
+    def policy(self) -> PolicyRules | None:
+        """Return the policy of the program; None if it has none. Raises BadPolicy, NotFound."""
         ...
 
     def definitions(self, now: Millis) -> Sequence[Definition]:

@@ -4,6 +4,9 @@ There is one batch at a time, with at most one append per run. After an exceptio
 the appends in the batch are in the log: each run is claimed again and reloaded. If the store rejects a value in the
 batch, appends are written one by one and the run with that value is set aside.
 
+A store with a hot path has two lanes, each with one batch at a time: hops, and everything else. Each is a writer. A
+draft that is not a hop is handed from the first lane to the second, so that no hop waits for a transaction.
+
 Runs that have something to decide take their turns in one callback, which commits a single append itself: a callback
 for every run and a task that wakes up for every commit would cost more than most decisions do.
 
@@ -28,7 +31,8 @@ from weft.errors import StoreError, Unavailable, UsageError
 from weft.ports import boundary as boundaries
 from weft.ports.blobs import Blobs
 from weft.ports.boundary import boundary
-from weft.ports.store import NewRun, Outcome, RunLog
+from weft.ports.new_run import NewRun
+from weft.ports.store import Outcome, RunLog
 from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.loop_share import SHARE_SECONDS
 from weft.runtime.run.draft import Draft
@@ -102,14 +106,22 @@ class GroupWriter:
         throttled_log: ThrottledLog | None = None,
         *,
         in_place: bool = True,
+        others: GroupWriter | None = None,
     ) -> None:
-        """``failed`` is called when the writer keeps ending. With ``in_place``, commits run in callbacks."""
+        """``failed`` is called when the writer keeps ending. With ``in_place``, commits run in callbacks.
+
+        With ``others``, this is the lane of hops, and ``others`` writes everything else.
+        """
         self._in_place = in_place and runs.commits_in_place
+        self._others = others
+        self._hot = runs.hot if others is not None else None
         self._runs = runs
         self._blobs = blobs
         self._host = host
         self.dirty: dict[RunUid, CommittingRun] = {}
         """Runs that have something to commit. The caller that adds a run calls ``flush`` or ``wake`` afterwards."""
+        self._given: dict[RunUid, tuple[CommittingRun, Draft]] = {}
+        """Drafts that the lane of hops has handed over."""
         self._wake: asyncio.Future[None] | None = None
         """The future that the writer's task waits for while it has nothing to do."""
         self._begun: tuple[_Batch, Awaitable[Sequence[Outcome]] | None] | None = None
@@ -145,7 +157,12 @@ class GroupWriter:
     @property
     def waiting(self) -> int:
         """Return the number of runs that have something for the next commit."""
-        return len(self.dirty)
+        return len(self.dirty) + len(self._given)
+
+    def give(self, run: CommittingRun, draft: Draft) -> None:
+        """Write a draft that was already taken from its run, because the lane of hops cannot."""
+        self._given[run.uid] = (run, draft)
+        self.wake()
 
     def submit(self, run: CommittingRun) -> None:
         """Commit the draft of this run, together with those of other runs that are ready by then."""
@@ -216,7 +233,7 @@ class GroupWriter:
         loop = asyncio.get_running_loop()
         self._now = loop.time
         while True:
-            if not self.dirty and self._begun is None:
+            if not self.dirty and not self._given and self._begun is None:
                 self._wake = loop.create_future()
                 await self._wake
                 self._wake = None
@@ -234,6 +251,8 @@ class GroupWriter:
     def _next_batch(self) -> list[tuple[CommittingRun, Draft]]:
         most = 1 if self._solo else APPENDS_PER_BATCH_MAX
         self._solo = max(0, self._solo - 1)
+        if self._given:
+            return [self._given.pop(uid) for uid in sorted(islice(self._given, most))]
         batch: list[tuple[CommittingRun, Draft]] = []
         # The batch contains the runs that have waited longest, sorted by uid.
         for uid in sorted(islice(self.dirty, most)):
@@ -241,7 +260,18 @@ class GroupWriter:
             draft = writer.take_draft()
             if draft is not None:
                 batch.append((writer, draft))
-        return batch
+        return batch if self._others is None else self._keep_hops(batch, self._others)
+
+    def _keep_hops(self, batch: _Batch, others: GroupWriter) -> list[tuple[CommittingRun, Draft]]:
+        """Return the hops of a batch, and hand over the rest. Blobs are written first, so they are no hops either."""
+        assert self._hot is not None
+        hops = []
+        for writer, draft in batch:
+            if draft.puts or not self._hot.is_hot(draft):
+                others.give(writer, draft)
+            else:
+                hops.append((writer, draft))
+        return hops
 
     async def _write(self, batch: _Batch) -> Sequence[Outcome]:
         for _, draft in batch:
@@ -275,8 +305,9 @@ class GroupWriter:
         """Record that a commit succeeded."""
         self._failures, self._failed = 0, None
         self.answered_at = self._now()
-        if self.measured is not None:
-            self.measured([draft for _, draft in batch], time.perf_counter() - self._began)
+        measured = self.measured if self._others is None else self._others.measured
+        if measured is not None:
+            measured([draft for _, draft in batch], time.perf_counter() - self._began)
         self.batches += 1
         self.appends += len(batch)
 

@@ -1,12 +1,18 @@
-"""Subscriptions to the commits of this host."""
+"""Subscriptions to the commits of this host.
+
+Subscribers are told when a commit is in the durable store. On a hot path that is later than its acknowledgement:
+nothing that was shown may ever be taken back, and the numbers that clients resume from must stay true.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from weft.core.ids import RunUid
+from weft.core.ids import RunUid, Seq
+from weft.ports.hot import HotRuns
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import Draft
 
@@ -17,7 +23,12 @@ Observer = Callable[[Actor, Draft], None]
 class CommitFeed:
     """Calls subscribers after each commit on this host."""
 
-    def __init__(self) -> None:
+    def __init__(self, hot: HotRuns | None = None) -> None:
+        self._hot = hot
+        if hot is not None:
+            hot.on_drained = self._on_drained
+        self._undrained: dict[RunUid, deque[tuple[Actor, Draft]]] = {}
+        """Commits that subscribers are told of when they are drained."""
         self._watchers: list[Watcher] = []
         self._observers: list[Observer] = []
         self._waiting: dict[RunUid, list[asyncio.Event]] = {}
@@ -46,11 +57,34 @@ class CommitFeed:
                 del self._waiting[uid]
 
     def publish(self, actor: Actor, draft: Draft) -> None:
-        """Notify all subscribers of a commit."""
+        """Notify all subscribers of a commit, once it is in the durable store."""
+        if self._hot is not None and self._hot.has_tail(actor.uid):
+            if self._observers or self._waiting or self._watchers:
+                self._undrained.setdefault(actor.uid, deque()).append((actor, draft))
+        else:
+            self._tell(actor, draft)
+
+    def _on_drained(self, uid: RunUid, seq: Seq | None) -> None:
+        """Tell subscribers of a run up to this number; with None, of nothing: its tail is lost."""
+        if seq is None:
+            self._undrained.pop(uid, None)
+            return
+        waiting = self._undrained.get(uid)
+        while waiting and _last(waiting[0][1]) <= seq:
+            self._tell(*waiting.popleft())
+        if waiting is not None and not waiting:
+            del self._undrained[uid]
+
+    def _tell(self, actor: Actor, draft: Draft) -> None:
         for observer in self._observers:
             observer(actor, draft)
         if self._waiting:
             for changed in self._waiting.get(actor.uid, ()):
                 changed.set()
         for watcher in self._watchers:
-            watcher(actor.uid, actor.committed_seq, actor.machine.state.status)
+            watcher(actor.uid, _last(draft), actor.machine.state.status)
+
+
+def _last(draft: Draft) -> Seq:
+    """Return the number of the last event in a draft."""
+    return Seq(draft.seq + len(draft.events))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Raw
@@ -46,6 +46,10 @@ class DecisionInputs:
             log=lambda: self._past,
             patches_max=patches_max,
         )
+
+    def know(self, blobs: Mapping[str, bytes]) -> None:
+        """Add blobs that are in memory, by digest."""
+        self._loaded.update(blobs)
 
     def record(self, events: Sequence[AnyEvent]) -> None:
         """Add events that were decided to the log that the next decision sees."""

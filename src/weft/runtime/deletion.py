@@ -13,7 +13,8 @@ from weft.core.ids import RunId
 from weft.errors import NotFound, NotOver, Refused, RunKept, UsageError
 from weft.ports.boundary import boundary
 from weft.ports.retention import NEWEST, AuditEntry, DoomOutcome, DoomResult, DoomRule, Retention
-from weft.ports.store import OVER_STATUSES, RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import OVER_STATUSES, RunRow
 from weft.runtime.run.append_extras import DEAD_LETTERS, FORKED_FROM
 from weft.runtime.service import RunService
 

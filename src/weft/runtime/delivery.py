@@ -9,6 +9,7 @@ from weft.core.ids import RunUid
 from weft.errors import KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, RunLog, Sent
+from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
@@ -30,6 +31,7 @@ class CommandDelivery:
         answered: Callable[[Flight], None],
         wake: Callable[[], None],
         mailbox_max: int,
+        background: BackgroundTasks,
     ) -> None:
         """``answered`` is called when a report was delivered, ``wake`` when a host has mail to read."""
         self._runs = runs
@@ -40,6 +42,7 @@ class CommandDelivery:
         self._answered = answered
         self._wake = wake
         self._mailbox_max = mailbox_max
+        self._background = background
 
     async def tell(self, actor: Actor, posted: PendingCommand) -> None:
         """Give a command to a run in memory. Returns when its decision is durable. Raises the refusal."""
@@ -64,6 +67,10 @@ class CommandDelivery:
         if posted.reply is not None:
             posted.reply(_refusal(sent, key))
         self._wake()
+
+    def send_soon(self, uid: RunUid, posted: PendingCommand) -> None:
+        """Deliver a command to a run in the background."""
+        self._background.spawn(self.deliver(uid, posted))
 
     def post_local(self, mail: Mail) -> None:
         """Deliver mail that was just committed to a run in memory here, so that it need not read its inbox."""

@@ -9,21 +9,25 @@ from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformT
 from weft.core.ids import EntryId, RunUid
 from weft.ports.clock import Clock
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.built_in import BuiltIn
+from weft.runtime.built_in import BuiltIn, task_name
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.delivery import CommandDelivery
+from weft.runtime.duties.scheduler import RUNS, Wakeups
 from weft.runtime.memo_lookup import MemoLookup
 from weft.runtime.programs import planned_step
 from weft.runtime.run.actor import Actor
+from weft.runtime.run.covered_calls import with_grant
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.run.inline import InlineStep
 from weft.runtime.runs import Ending, RunTable
 from weft.runtime.shared import SharedTasks
+from weft.runtime.task_policy import TaskPolicy
 from weft.runtime.timers import Timers
 from weft.runtime.trees import Trees
 from weft.runtime.worker.flight import Flight, Report
+from weft.runtime.worker.refused import RefusedStep
 from weft.runtime.worker.step_worker import StepWorker
-from weft.steps.task import StepBody
+from weft.steps.task import MODEL, StepBody
 
 RETRY_MS = 100
 INLINE_RETRY_MS = 1000
@@ -47,7 +51,9 @@ class Dispatcher:
         trees: Trees,
         delivery: CommandDelivery,
         background: BackgroundTasks,
+        wakeups: Wakeups,
         read_mail: Callable[[Actor], Awaitable[None]],
+        policy: TaskPolicy,
     ) -> None:
         """``read_mail`` copies the inbox of a run into its mailbox."""
         self._runs = runs
@@ -61,7 +67,9 @@ class Dispatcher:
         self._trees = trees
         self._delivery = delivery
         self._background = background
+        self._wakeups = wakeups
         self._read_mail = read_mail
+        self._policy = policy
 
     def apply_effect(self, actor: Actor, effect: AnyEffect) -> None:
         """Apply an effect of a durable event."""
@@ -84,9 +92,20 @@ class Dispatcher:
         if effect.due and effect.due > self._clock.now_ms():
             self._timers.arm(actor.uid, effect.task, effect.due)
             return
-        shared = self._shared
+        if effect.cover is not None:
+            effect = with_grant(actor, effect)
+        shared, held = self._shared, self._built_in.held
+        due = held.due(effect.policy.queue, effect.key) if held.any else None
+        if due is not None and not (effect.attempt == 1 and self._built_in.has_fallback(effect)):
+            self._timers.arm(actor.uid, effect.task, due)
+            return
         if actor.uid in shared.offered and shared.has(actor.uid, effect.task, effect.attempt, effect.delivery):
             return  # the task has a row in the shared queue
+        if self._policy.current.checks_steps:
+            refusal = self._policy.refusal(actor.machine.state, effect)
+            if refusal is not None:
+                self._perform(actor, effect, RefusedStep(effect.step, refusal))
+                return
         body: StepBody | None
         if effect.inline:
             inline = actor.driver.bodies.get(effect.task) if actor.driver is not None else None
@@ -102,21 +121,40 @@ class Dispatcher:
                 body = self._built_in.body_of(actor.machine, effect, own, planned)
             if planned is not None and self._memos.start_lookup(actor, effect, planned, self.dispatch):
                 return  # dispatched later if there is no earlier result
-            known = own is not None
-            if body is None or (known and shared.needs_rows(effect.policy.queue)):
-                shared.offer(actor, effect, known=known)
+            known = own is not None or effect.step == MODEL
+            if body is None or (known and shared.needs_row(task_name(effect), effect.policy.queue)):
+                if not self._worker.has(actor.uid, effect.task, effect.attempt, effect.delivery):
+                    shared.offer(actor, effect, known=known)
                 return
-        self._worker.perform(Flight(actor.uid, actor.id, effect, body, stalls=actor.stalls))
+        self._perform(actor, effect, body)
+
+    def _perform(self, actor: Actor, effect: PerformTask, body: StepBody) -> None:
+        state = actor.machine.state
+        self._worker.perform(
+            Flight(
+                actor.uid,
+                actor.id,
+                effect,
+                body,
+                stalls=actor.stalls,
+                root=state.root,
+                workflow=state.workflow,
+                priority=state.priority,
+            )
+        )
 
     def _end(self, actor: Actor) -> None:
         self._worker.stop_all(actor.uid)
-        self._shared.withdraw(actor.uid)
+        self._shared.forget_ended(actor.uid)
         self._timers.disarm_run(actor.uid)
+        if actor.uid in self._runs.slotted:
+            self._wakeups.wake(RUNS)
         self._runs.remove(actor)
         for posted in actor.take_unanswered():
             self._background.spawn(self._delivery.deliver(actor.uid, posted))
         state = actor.machine.state
         self._trees.closed(state)
+        self._shared.on_run_ended(state.workflow)
         self._runs.on_ended(actor.uid, Ending(state.status, bytes(state.output), state.failure, state.cancelled or ""))
 
     # --- results of effects ---------------------------------------------------------------------------------------
@@ -152,10 +190,10 @@ class Dispatcher:
 
     def on_report(self, flight: Flight, report: Report) -> None:
         """Deliver the report of a worker to its run."""
-        if flight.offer is not None:
+        actor = self._runs.actors.get(flight.uid)
+        if flight.offer is not None and (actor is None or not flight.offer.limit):
             self._background.spawn(self._shared.settle(flight, report))
             return
-        actor = self._runs.actors.get(flight.uid)
         posted = PendingCommand(report, flight=flight)
         if actor is None:
             self._background.spawn(self._delivery.deliver(flight.uid, posted))

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 
+import msgspec
+
 from weft.core import events as e
+from weft.core.code.patch import ReplayReport
 from weft.core.commands import PatchRun
-from weft.core.ids import RunId, Seq
+from weft.core.ids import RunId, RunUid, Seq
 from weft.core.run.env import MissingInputs, PastEvent
+from weft.core.run.patch_plan import PatchRefusal
 from weft.core.run.revisions import versions_in
 from weft.errors import Corrupt, NotFound, WeftError
-from weft.ports.store import Directory, RunLog
+from weft.ports.store import Directory, RunLog, StoredEvent
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.language import LANGUAGE
-from weft.runtime.programs import has_versions
+from weft.runtime.programs import code_program, has_versions
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.log_reading import LogReading, on_log_read
 from weft.runtime.run.ports import EXISTS, run_key
+from weft.runtime.run.replay_report import LogInMemory, ReplayTarget, replay_log
 from weft.runtime.runs import RunTable
 from weft.runtime.values import ValueStore
 from weft.steps.task import Executor
@@ -54,6 +59,11 @@ class Fetcher:
         self._learn_version = learn_version
         self._retry_until_available = retry
 
+    async def run_id(self, uid: RunUid) -> str:
+        """Return the id of a run; its uid if there is no such run any more."""
+        row = await self._retry_until_available(partial(self._directory.row, uid))
+        return row.id if row is not None else uid
+
     def fetch_blobs(self, actor: Actor, digests: set[str]) -> None:
         """Fetch blobs that the code's next fact needs."""
         self._background.spawn(self._fetch_for_code(actor, digests), actor)
@@ -69,6 +79,28 @@ class Fetcher:
     def read_inputs(self, actor: Actor, reading: LogReading, missing: MissingInputs) -> None:
         """Fetch what the waiting commands need besides the log."""
         self._background.spawn(self._read_inputs(actor, reading, missing), actor)
+
+    def replay(self, actor: Actor, reading: LogReading, versions: Sequence[str]) -> None:
+        """Replay the log of a code run against versions that a waiting patch names."""
+        self._background.spawn(self._replay(actor, reading, versions), actor)
+
+    async def _replay(self, actor: Actor, reading: LogReading, versions: Sequence[str]) -> None:
+        state, log = actor.machine.state, reading.all() or ()
+        run = LogInMemory(actor.uid, log, actor.now_ms, partial(self._blob_of, actor))
+        for version in versions:
+            target = ReplayTarget(state.run_id, state.workflow, version)
+            program = code_program(actor.ports.program(state.workflow, version))
+            try:
+                report = await replay_log(run, target, program)
+            except (Corrupt, NotFound) as error:
+                report = ReplayReport(seq=len(log), refusals=[PatchRefusal(error.code, error.message)])
+            reading.reports[version] = (len(log), msgspec.json.encode(report))
+        reading.replaying = False
+        asyncio.get_running_loop().call_soon(self._on_read, actor, reading)
+
+    async def _blob_of(self, actor: Actor, digest: str) -> bytes:
+        """Return a blob of a run. It may not be durable yet."""
+        return actor.blob(digest) or await self._values.blob(digest)
 
     async def _read_inputs(self, actor: Actor, reading: LogReading, missing: MissingInputs) -> None:
         await self._load(missing, reading.blobs)
@@ -134,3 +166,9 @@ class Fetcher:
             row = await self._retry_until_available(partial(self._directory.find, RunId(run_id)))
             actor.fetched[run_key(run_id)] = b"" if row is None else EXISTS
         asyncio.get_running_loop().call_soon(actor.on_fetched)
+
+
+async def read_event(log: RunLog, retry: RetryUntilAvailable, uid: RunUid, seq: Seq) -> StoredEvent:
+    """Return one event of a run."""
+    (stored,) = await retry(lambda: log.events(uid, after=Seq(seq - 1), limit=1))
+    return stored

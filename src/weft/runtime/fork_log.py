@@ -14,12 +14,15 @@ from weft.core import values
 from weft.core.decider import Machine
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, child_uid
 from weft.core.run import fork
+from weft.core.run.covers import limit_moves
 from weft.core.run.env import Env
 from weft.core.run.state import Child
 from weft.core.run.withheld import WOULD_PERFORM
 from weft.core.schedule.calendar import ATTRIBUTE
+from weft.core.trace_context import TraceParent, run_span, trace_of
 from weft.errors import Corrupt, NotFound, Refused, UsageError
-from weft.ports.store import Append, NewRun, RunRow, StoredEvent
+from weft.ports.new_run import NewRun
+from weft.ports.store import Append, RunRow, StoredEvent
 from weft.runtime.code_patches import named_version
 from weft.runtime.fork_order import ForkOrder
 from weft.runtime.fork_patches import decide_patch, patch_command, patch_of
@@ -38,11 +41,12 @@ _START = (e.GoalPlanned,)
 
 
 class ForkIdentity(msgspec.Struct, frozen=True):
-    """The uid and the full id of a new fork, and who makes it."""
+    """The uid and the full id of a new fork, and who makes it. With ``is_dry``, no blob is written or touched."""
 
     uid: RunUid
     id: RunId
     by: str = ""
+    is_dry: bool = False
 
 
 class ForkLog:
@@ -55,6 +59,9 @@ class ForkLog:
         self._uid = new.uid
         self._id = new.id
         self._by = new.by
+        self._is_dry = new.is_dry
+        self._held: dict[str, bytes] = {}
+        """Large values of a dry fork, by digest."""
         self._events: list[StoredEvent] = []
         self._starts: dict[int, c.StartRun] = {}
         self._now = service.clock.now_ms()
@@ -64,7 +71,7 @@ class ForkLog:
         stored = [event async for event in self._service.reader.events(self._row)]
         reader = self._service.reader
         trail = LogTrail(self._row.id, await reader.empty_machine(self._row, self._row.uid, stored), stored)
-        point = _point(self._order, trail, stored)
+        point = _with_budget(stored, _point(self._order, trail, stored))
         machine = await reader.empty_machine(self._row, self._uid, stored)
         self._copy(machine, stored[:point])
         self._end_past(machine, trail, point)
@@ -93,6 +100,7 @@ class ForkLog:
             status=state.status,
             refs=refs,
             children=children,
+            ledger=limit_moves(state),
         )
         return append, point
 
@@ -127,13 +135,17 @@ class ForkLog:
                     self._starts[machine.state.seq] = letter.command
 
     def _started(self, event: e.RunStarted, at: int) -> e.RunStarted:
-        """Return the first event of the fork. It has no parent and no schedule, and its deadline begins anew."""
-        point = e.ForkedFrom(run=self._service.stored_id(self._row.id), uid=self._row.uid, seq=0)
+        """Return the first event of the fork. It has no parent, schedule or trace, and its deadline begins anew."""
+        uid, trace = self._row.uid, ""
+        if event.trace or event.root:
+            trace = str(TraceParent(trace_of(uid, event.root, event.trace), run_span(uid)))
+        point = e.ForkedFrom(run=self._service.stored_id(self._row.id), uid=uid, seq=0, trace=trace)
         return msgspec.structs.replace(
             event,
             run_id=self._id,
             parent=None,
             root="",
+            trace="",
             schedule="",
             due=self._now + event.due - at if event.due else 0,
             attributes={name: value for name, value in event.attributes.items() if name != ATTRIBUTE},
@@ -299,11 +311,19 @@ class ForkLog:
         if not isinstance(there, dict | None):
             raise UsageError(f"The input of {self._row.id} has no names, so it cannot be changed by name.")
         changed = {**(there or {}), **order.input, **order.given}
-        return Raw(await self._service.values.keep(values.encode(changed, what="the input has")))
+        return await self._keep(values.encode(changed, what="the input has"))
 
     async def _kept(self, given: Mapping[str, Any], what: str) -> dict[str, Raw]:
-        keep = self._service.values.keep
-        return {name: Raw(await keep(values.encode(value, what=what))) for name, value in given.items()}
+        return {name: await self._keep(values.encode(value, what=what)) for name, value in given.items()}
+
+    async def _keep(self, raw: bytes) -> Raw:
+        if not self._is_dry:
+            return Raw(await self._service.values.keep(raw))
+        sealed = values.seal_inline(raw)
+        if sealed is None:
+            digest, sealed = self._service.values.hold(raw)
+            self._held[digest] = raw
+        return Raw(sealed)
 
     # --- what is written --------------------------------------------------------------------------------------------
 
@@ -328,8 +348,9 @@ class ForkLog:
         while waiting:
             digest = waiting.pop()
             try:
-                data = await blobs.get(digest)
-                await blobs.put(data)
+                data = self._held.get(digest) or await blobs.get(digest)
+                if not self._is_dry:
+                    await blobs.put(data)
             except (NotFound, Corrupt):
                 missing.append(digest)
                 continue
@@ -353,6 +374,12 @@ class ForkLog:
         if has_dead_letters(machine):
             marks[DEAD_LETTERS] = True
         return {**state.attributes, **marks, **version_marks(machine)}
+
+
+def _with_budget(stored: Sequence[StoredEvent], point: int) -> int:
+    """Return the point after the budget, if the next event sets it: a fork has the budget of its original."""
+    is_next = 0 < point < len(stored) and isinstance(e.decode(stored[point].body), e.BudgetSet)
+    return point + 1 if is_next else point
 
 
 def _point(order: ForkOrder, trail: LogTrail, stored: Sequence[StoredEvent]) -> int:

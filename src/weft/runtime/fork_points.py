@@ -113,7 +113,7 @@ class LogTrail:
         found = exact or [visit for visit in self.visits.values() if is_at(visit.place, place)]
         if not found:
             raise NotFound(
-                f"{self.run_id} never came to {place!r}.",
+                f"{self.run_id} never came to {place[:60]!r}.",
                 hint=f"To see the places it came to: weft show {self.run_id}",
                 code="fork.no_place",
             )

@@ -16,7 +16,8 @@ from weft.core import events as e
 from weft.core import values
 from weft.core.ids import INTERNAL_WORKFLOWS, RunId, RunUid
 from weft.errors import IdTaken, Refused
-from weft.ports.store import Outcome, RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import Outcome, RunRow
 from weft.runtime.fork_log import ForkIdentity, ForkLog
 from weft.runtime.fork_order import ForkOrder, check_order
 from weft.runtime.orders import check_own_id, check_run_id

@@ -8,21 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, TypeVar
 
-import msgspec
-
-from weft.core.ids import EntryId, HostId, RunUid, Seq
-from weft.ports.clock import Clock, Ids
-from weft.ports.store import Store, StoredEvent
+from weft.core.ids import EntryId, HostId, RunUid
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import StoreClock
-from weft.runtime.commit import TURNS_MAX, GroupWriter, RunQueue
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.ends import EndsDuty
@@ -30,23 +23,28 @@ from weft.runtime.duties.heartbeat import Heartbeat
 from weft.runtime.duties.mail import MailDuty
 from weft.runtime.duties.release import ReleaseDuty
 from weft.runtime.duties.retention import RetentionDuty
-from weft.runtime.duties.scheduler import MAIL, RUNS, Scheduler, Wakeups
+from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Scheduler, Wakeups, seconds_until
 from weft.runtime.duties.table import Parts, duties
 from weft.runtime.duties.tasks import TasksDuty
 from weft.runtime.effects import Dispatcher
-from weft.runtime.fetch import Fetcher
+from weft.runtime.fetch import Fetcher, read_event
 from weft.runtime.host_steps import publish_steps
+from weft.runtime.lanes import Lanes
 from weft.runtime.library import Library
+from weft.runtime.limit_windows import LimitWindows
 from weft.runtime.local import LocalRuns, LocalWork
 from weft.runtime.loop_share import NewChildren, Turns
 from weft.runtime.memo_lookup import MemoLookup
+from weft.runtime.ownership.admission import RunAdmission
 from weft.runtime.ownership.begin import RunStarter
 from weft.runtime.ownership.claim import Claims
 from weft.runtime.ownership.confirm import TaskGuard
 from weft.runtime.ownership.faults import FaultyRuns
+from weft.runtime.ownership.first_start import FirstStarts
 from weft.runtime.ownership.load import Loader
 from weft.runtime.ownership.release import Releaser
 from weft.runtime.ownership.reload import Reloader
+from weft.runtime.policy import CurrentPolicy
 from weft.runtime.programs import Machines
 from weft.runtime.retries import StoreRetries
 from weft.runtime.run.actor import Actor
@@ -54,40 +52,26 @@ from weft.runtime.run.ports import RunPorts
 from weft.runtime.runs import RunTable
 from weft.runtime.schedules import declare_all
 from weft.runtime.service import RunService
-from weft.runtime.settings import Settings
 from weft.runtime.shared import SharedTasks
+from weft.runtime.start_rules import publish_rules
 from weft.runtime.status import HostStatus
 from weft.runtime.step_keeper import StepKeeper
+from weft.runtime.step_logs import StepLogWriter
 from weft.runtime.streams import StreamWriter
+from weft.runtime.surroundings import Surroundings
+from weft.runtime.task_policy import TaskPolicy
 from weft.runtime.throttled_log import ThrottledLog
 from weft.runtime.timers import Timers
+from weft.runtime.tool_settings import ToolStores
 from weft.runtime.trees import Trees
 from weft.runtime.values import OpenedValues, ValueStore, blob_cache
 from weft.runtime.worker.flight import Flight, Report
 from weft.runtime.worker.given_results import check_result
 from weft.runtime.worker.step_worker import StepWorker
-from weft.steps.task import Executor, StepBody
+from weft.runtime.worker_streams.loops import WorkerStreams
+from weft.runtime.worker_streams.parts import StreamParts
 
 log = logging.getLogger("weft")
-
-T = TypeVar("T")
-WAKE_SECONDS_MIN = 0.05
-
-
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts that a host gets from outside."""
-
-    store: Store
-    clock: Clock
-    ids: Ids
-    executor: Executor
-    settings: Settings = Settings()
-    about: Mapping[str, Any] = {}
-    """The description of this host, for people."""
-    on_failure: Callable[[], None] = lambda: None
-    """Called when this host can no longer work."""
-    wrap_body: Callable[[Flight], StepBody | None] | None = None
-    """Return a substitute for the body of a task. For simulated worlds."""
 
 
 class Host:
@@ -114,25 +98,21 @@ class Host:
             cache=blob_cache(given.settings.blob_cache_bytes),
         )
         self.opened = OpenedValues(given.settings.recent_bytes)
-        short = given.settings.short_path
-        self.committer = GroupWriter(given.store.log, blobs, self.id, self.status.fail, throttled, in_place=short)
-        self.queue = RunQueue(self.committer, TURNS_MAX if short else 1, in_place=short)
+        self.lanes = Lanes(given.store, self.id, self.status.fail, throttled, short=given.settings.short_path)
+        self.committer, self.queue = self.lanes.committer, self.lanes.queue
         self.streams = StreamWriter(given.store.streams, self.background, self.retry_until_available)
+        self.step_logs = self._step_logs()
+        self.policy = CurrentPolicy(given.store.policies, catalogue.policy())
+        self.task_policy = TaskPolicy(self.policy, given.store.directory)
         self.timers = Timers(self.clock, self._on_due, look_seconds=given.settings.look_seconds)
-        self.worker = StepWorker(
+        self.worker = self._worker(given)
+        self.built_in = BuiltIn(
             catalogue,
-            given.executor,
             self.clock,
-            slots=given.settings.slots,
-            held=given.settings.steps_held,
-            report=self._on_report,
-            load=self.values.load,
-            keep=self.values.keep,
-            streams=self.streams,
+            self.values,
+            given.store,
+            ToolStores(given.store.log, given.store.definitions, self.clock, given.settings.tools),
         )
-        self.worker.failed = self.status.fail
-        self.worker.wrap_body = given.wrap_body
-        self.built_in = BuiltIn(catalogue, self.clock, self.values.put)
         self.steps = self._step_keeper()
         self.library = self._library()
         self.memos = MemoLookup(given.store.memos, self.values, self.clock, self.background, self.runs.is_current)
@@ -141,16 +121,18 @@ class Host:
             given.store.hosts, self.id, self.clock, self.worker, settings=given.settings, failed=self.status.fail
         )
         self.shared = self._shared_tasks()
+        self.worker_streams = self._worker_streams(StreamParts.of(given, self.clock, self.values, throttled))
         self.faults = FaultyRuns(self.runs, given.store.log, self.worker, self.retry_until_available)
         self.trees = Trees(
             self.runs, given.store.directory, self.background, self.retry_until_available, given.settings
         )
+        self.trees.permits = self.task_policy.check_child
         self.turns = Turns(self.clock, self.background)
         self.new_children = self._new_children()
         self._new_machine = Machines(catalogue.program).new
         self._about = given.about
         self._service = service
-        self.commits = CommitFeed()
+        self.commits = CommitFeed(self.lanes.hot)
         self.delivery = self._delivery()
         self.loader = self._loader()
         self.reloader = self._reloader()
@@ -161,6 +143,8 @@ class Host:
         self.duties = self._scheduler()
         self.fetcher = self._fetcher()
         self.ports = self._run_ports()
+        if self.lanes.hot is not None:
+            self.lanes.hot.on_lost = self.reloader.on_lost
         self.starter = RunStarter(self.runs, self.ports, self._new_machine)
         self._connect(service)
 
@@ -168,7 +152,7 @@ class Host:
         """Let the service use the runs and the work of this host."""
         service.status, service.commits = self.status, self.commits
         service.local, service.work = self._local_runs(), self._local_work()
-        service.steps, service.streams = self.steps, self.streams
+        service.steps, service.streams, service.policy = self.steps, self.streams, self.policy
         service.retry_until_available = self.retry_until_available
 
     def _local_runs(self) -> LocalRuns:
@@ -196,7 +180,35 @@ class Host:
             directory=self.store.directory,
             clock=self.clock,
             performed_again=self.loader.performed_again,
+            step_logs=self.step_logs,
+            shared=self.shared,
+            stream_counts=self.worker_streams.counts,
         )
+
+    def _worker(self, given: Surroundings) -> StepWorker:
+        worker = StepWorker(
+            self.catalogue,
+            given.executor,
+            self.clock,
+            slots=given.settings.slots,
+            held=given.settings.steps_held,
+            report=self._on_report,
+            load=self.values.load,
+            keep=self.values.keep,
+            streams=self.streams,
+            step_logs=self.step_logs,
+        )
+        worker.failed = self.status.fail
+        worker.wrap_body = given.wrap_body
+        worker.policy = self.task_policy
+        return worker
+
+    def _step_logs(self) -> StepLogWriter | None:
+        limits = self.settings.step_logs
+        if limits is None:
+            return None
+        retry = self.retry_until_available
+        return StepLogWriter(self.store.step_logs, self.id, self.clock, self.background, retry, limits=limits)
 
     def _library(self) -> Library:
         return Library(
@@ -215,6 +227,7 @@ class Host:
             self.clock,
             self.ids,
             catalogue=self.catalogue,
+            built_in=self.built_in,
             runs=self.runs,
             worker=self.worker,
             heartbeat=self.heartbeat,
@@ -222,7 +235,16 @@ class Host:
             background=self.background,
             retry=self.retry_until_available,
             reload=lambda actor: self.reloader.reload(actor, actor.in_flight, None),
+            load=self.values.load,
             spill_seconds=self.settings.spill_seconds,
+        )
+
+    def _worker_streams(self, parts: StreamParts) -> WorkerStreams:
+        return WorkerStreams(parts, self.id, self.settings, queues=self.shared.stream_queues, wakeups=self.wakeups)
+
+    def _run_admission(self) -> RunAdmission:
+        return RunAdmission(
+            self.store, self.id, self.shared.limits, self.clock, values=self.values, retry=self.retry_until_available
         )
 
     def _loader(self) -> Loader:
@@ -241,7 +263,9 @@ class Host:
             delivery=self.delivery,
             background=self.background,
             faults=self.faults,
+            admission=self._run_admission(),
             retry=self.retry_until_available,
+            first_starts=FirstStarts(self.store.starts, self.catalogue, self.values, self.retry_until_available),
             on_loaded=lambda: self.mail_duty.on_loaded(),  # noqa: PLW0108 - it is built later
         )
 
@@ -295,7 +319,9 @@ class Host:
             trees=self.trees,
             delivery=self.delivery,
             background=self.background,
+            wakeups=self.wakeups,
             read_mail=lambda actor: self.retry_until_available(partial(self.loader.read_mail, actor)),
+            policy=self.task_policy,
         )
 
     def _releaser(self) -> Releaser:
@@ -335,7 +361,7 @@ class Host:
             self.background,
             self.wakeups,
             turns=self.turns,
-            uncommitted=lambda: self.committer.waiting,
+            uncommitted=self.lanes.waiting,
             load=lambda uid: self.loader.load(uid),  # noqa: PLW0108 - it is built later
         )
 
@@ -349,6 +375,7 @@ class Host:
             answered=self.worker.answered,
             wake=partial(self.wakeups.wake, MAIL, RUNS),
             mailbox_max=self.settings.mailbox_max,
+            background=self.background,
         )
 
     def _step_keeper(self) -> StepKeeper:
@@ -375,7 +402,7 @@ class Host:
             mail=self.mail_duty,
             ends=EndsDuty(self.runs, self.store.directory),
             release=release,
-            tasks=TasksDuty(self.shared),
+            tasks=TasksDuty(self.shared, self._run_admission(), self.wakeups),
             renew_tasks=self.shared.renew,
             reconcile=self.claims.reconcile,
             learn_graphs=self.library.refresh,
@@ -383,8 +410,11 @@ class Host:
             find_dead=self.claims.find_dead,
             claim_ready=self.claims.claim_ready,
             is_run_due=self.claims.is_run_due,
+            is_turn_due=self.shared.is_turn_due,
             retention=RetentionDuty(self.store, self.clock, self.id, self.background, self.settings.retention),
             check_health=self.steps.begin_round,
+            learn_policy=self.policy.refresh,
+            publish_tasks=self.worker_streams.wake,
         )
         return Scheduler(
             duties(parts, self.settings),
@@ -397,10 +427,9 @@ class Host:
         )
 
     def _pause(self) -> float:
-        """Return the seconds until the next round of duties: the next poll, or the time when a released run is due."""
-        poll, wake_at = self.settings.poll_seconds, self.claims.wake_at
-        # Wait a little for a run that is due but could not be claimed, since memory is full or another host claims it.
-        return poll if wake_at is None else min(poll, max(WAKE_SECONDS_MIN, (wake_at - self.clock.now_ms()) / 1000))
+        """Return the seconds until the next round of duties: the next poll, or when a run or a key of a rate is due."""
+        times = (self.claims.wake_at, self.shared.turn_at)
+        return seconds_until(times, self.clock.now_ms(), self.settings.poll_seconds)
 
     def _fetcher(self) -> Fetcher:
         return Fetcher(
@@ -426,7 +455,9 @@ class Host:
             values=self.values,
             opened=self.opened,
             program=self.catalogue.program,
-            read_event=self._read_event,
+            hooks=self.catalogue.hooks(),
+            hot=self.lanes.hot,
+            read_event=partial(read_event, self.store.log, self.retry_until_available),
             background=self.background,
             fetching=self.fetcher,
             check_child=self.trees.check,
@@ -441,6 +472,8 @@ class Host:
             arm_again=self.effects.arm_again,
             remember=self.memos.on_committed,
             post_local=self.delivery.post_local,
+            deliver=self.delivery.send_soon,
+            windows=LimitWindows(self.policy, self.clock).of,
             adopt=self.new_children.adopt,
             publish=self.commits.publish,
             answered=self.worker.answered,
@@ -465,10 +498,6 @@ class Host:
         self.shared.forget(uid)
         self.memos.forget(uid)
 
-    async def _read_event(self, uid: RunUid, seq: Seq) -> StoredEvent:
-        (stored,) = await self.retry_until_available(lambda: self.store.log.events(uid, after=Seq(seq - 1), limit=1))
-        return stored
-
     # --- life -----------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> None:
@@ -492,6 +521,8 @@ class Host:
         self.background.start()
         self.queue.start()
         self.streams.start()
+        if self.step_logs is not None:
+            self.step_logs.start()
         self.status.running = True
         self.heartbeat.start()
         if self.settings.heartbeat_thread:
@@ -504,16 +535,22 @@ class Host:
                 shared=self.shared,
                 retry=self.retry_until_available,
             )
-        self.committer.start()
+        self.lanes.start()
         await self.library.publish()
         await self.steps.start()
         own, now = self.catalogue.own_steps(), self.clock.now_ms()
         await self.retry_until_available(partial(publish_steps, self.store.definitions, own, now))
         await self.retry_until_available(self.library.refresh)
+        await self.retry_until_available(self.policy.refresh)
         await self.shared.refresh()
+        names = [name for name, version in self.catalogue.programs() if not version]
+        await self.retry_until_available(partial(publish_rules, self.store.starts, names, self.catalogue.start_rules()))
+        if self.shared.limits.any:
+            self.wakeups.wake(TASKS)  # a place may have become free when no host was there
         # Declared before anything is claimed, so that an overdue schedule fires by its present definition.
         await self.retry_until_available(partial(declare_all, self._service, self.catalogue.schedules()))
         await self.claims.scan()
+        self.worker_streams.start(self.status.fail)
         self.duties.start()
 
     async def stop(self) -> None:
@@ -531,15 +568,17 @@ class Host:
         # Runs that never become idle are stopped; the next host repeats their uncommitted decisions.
         await asyncio.wait([self.background.spawn(self.settle(), may_fail=True)], timeout=self.settings.drain_seconds)
         await self.streams.drain(self.settings.drain_seconds)
+        if self.step_logs is not None:
+            await self.step_logs.drain(self.settings.drain_seconds)
         await self.releaser.release(list(self.runs.actors.values()))
         await self.kill()
         await self.store.hosts.leave(self.id)
 
     async def settle(self) -> None:
-        """Wait until all decisions are committed, or cannot be committed here, at most for the drain timeout."""
+        """Wait until all decisions are committed and places given back, at most for the drain timeout."""
         loop = asyncio.get_running_loop()
         ends = loop.time() + self.settings.drain_seconds
-        while self.status.failure is None and self.runs.has_work():
+        while self.status.failure is None and (self.runs.has_work() or self.shared.has_rows_to_remove()):
             if loop.time() > ends:
                 log.warning("weft: not everything could be committed in time; the next host will decide it again")
                 return
@@ -551,9 +590,10 @@ class Host:
         self.timers.close()
         self.worker.abandon()
         await self.duties.stop()
+        await self.worker_streams.stop()
         await self.heartbeat.stop()
         self.background.cancel()
-        await self.committer.stop()
+        await self.lanes.stop()
         await self.built_in.close()
         self.runs.clear()
         await self.worker.finish_stopped()

@@ -7,27 +7,33 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any
 
 from weft.core import commands as c
+from weft.core.effects import PerformTask
 from weft.core.ids import HostId, Millis, RunId, RunUid
 from weft.errors import StoreError
 from weft.ports.clock import Clock
 from weft.ports.store import Directory, RunRow
+from weft.ports.tasks import WORKFLOW_LIMIT
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.commit import GroupWriter, Measured
 from weft.runtime.decision_inputs import InThread
 from weft.runtime.delivery import CommandDelivery
-from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
+from weft.runtime.duties.scheduler import HINT, MAIL, RUNS, Wakeups
 from weft.runtime.ownership.begin import RunStarter
 from weft.runtime.ownership.claim import Claims
 from weft.runtime.run.actor import Actor
-from weft.runtime.run.draft import PendingCommand
+from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.runs import Ending, RunTable
+from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
+from weft.runtime.step_logs import StepLogWriter
 from weft.runtime.worker.flight import Flight
 from weft.runtime.worker.step_worker import StepWorker
+from weft.runtime.worker_streams.counts import StreamCounts
 
 
 class LocalRuns:
@@ -57,6 +63,7 @@ class LocalRuns:
         self._runs = runs
         self._status = status
         self._starter = starter
+        self._limits = catalogue.limits()
         self._delivery = delivery
         self._claims = claims
         self._background = background
@@ -75,8 +82,11 @@ class LocalRuns:
         return list(self._runs.actors.values())
 
     def begin(self, start: c.StartRun) -> Coroutine[Any, Any, RunUid] | None:
-        """Return the work that creates a run here, which raises IdTaken. None if there is no room."""
-        if not self._status.running or self._runs.is_full():
+        """Return the work that creates a run here, which raises IdTaken.
+
+        None if there is no room, or if the store must judge first whether the run may begin.
+        """
+        if not self._status.running or self._runs.is_full() or WORKFLOW_LIMIT + start.workflow in self._limits:
             return None
         return self._starter.begin(start)
 
@@ -131,12 +141,22 @@ class LocalWork:
         directory: Directory,
         clock: Clock,
         performed_again: Callable[[RunUid], list[str]],
+        step_logs: StepLogWriter | None,
+        shared: SharedTasks,
+        stream_counts: StreamCounts | None = None,
     ) -> None:
+        self.stream_counts = stream_counts
+        """What happened to tasks on Redis streams; None without Redis."""
         self._wakeups = wakeups
         self.trouble: Callable[[], StoreError | None] = writer.trouble
         """Return why nothing can be written now."""
         self.performed_again = performed_again
         """Return the calls of a run that had no result when it was loaded."""
+        self._shared = shared
+        self.model_counts = shared.model_counts
+        """Return what the models were asked here, by alias."""
+        self.step_logs = step_logs
+        """Stores what steps print here; None if that is not kept."""
         self._runs = runs
         self._worker = worker
         self._writer = writer
@@ -149,6 +169,10 @@ class LocalWork:
         """Look for mail and for runs to claim now, because this process wrote some."""
         self._wakeups.wake(MAIL, RUNS)
 
+    def on_hint(self) -> None:
+        """Look for what other processes wrote now, because one of them said so."""
+        self._wakeups.wake(HINT)
+
     def on_created(self, wake_at: Millis | None) -> None:
         """Claim a run that was just created in the store: now, or at this time."""
         if wake_at is None:
@@ -160,9 +184,14 @@ class LocalWork:
         """Return when the store last answered a write, by the loop's clock."""
         return self._writer.answered_at
 
+    def trace_offers(self, traceparent: Callable[[Actor, PerformTask], str]) -> None:
+        """Send this trace context along with every task that is offered to other processes."""
+        self._shared.traceparent = traceparent
+
     def measure_commits(self, measured: Measured) -> None:
         """Call back after every commit, with its drafts and its duration in seconds."""
-        self._writer.measured = measured
+        before = self._writer.measured
+        self._writer.measured = measured if before is None else partial(_measure_twice, before, measured)
 
     def is_busy(self, uid: RunUid) -> bool:
         """Return whether a step of this run is performed here."""
@@ -175,6 +204,29 @@ class LocalWork:
     def in_flight(self) -> int:
         """Return how many attempts are dispatched here."""
         return sum(len(flights) for flights in self._worker.flights.values())
+
+    @property
+    def taken_over(self) -> int:
+        """Return how many runs of hosts that were gone this host has claimed."""
+        return self._claims.taken_over
+
+    @property
+    def lost_from_wals(self) -> int:
+        """Return how many runs of hosts that were gone have lost events, or may have, as this host found."""
+        return self._claims.lost
+
+    def oldest_attempt_seconds(self) -> float:
+        """Return the age of the oldest attempt that is dispatched here; 0 if there is none."""
+        since = (flight.since for flights in self._worker.flights.values() for flight in flights.values())
+        now = self._clock.monotonic()
+        return now - min(since, default=now)
+
+    async def unclaimed(self, limit: int) -> list[RunUid]:
+        """Return runs of all workflows that have something to do and no living owner, longest waiting first."""
+        versions = list(await self._directory.open_versions())
+        now = self._clock.now_ms()
+        rows = await self._directory.claimable(versions, dead=self._claims.dead, now=now, limit=limit)
+        return [row.uid for row in rows]
 
     async def backlog_ms(self) -> int:
         """Return the age of the oldest work that waits for a slot or for memory."""
@@ -198,3 +250,8 @@ class LocalWork:
             return 0
         since = rows[0].wake_at or (rows[0].updated_at if rows[0].seq else rows[0].created_at)
         return max(0, now - since)
+
+
+def _measure_twice(first: Measured, second: Measured, drafts: Sequence[Draft], seconds: float) -> None:
+    first(drafts, seconds)
+    second(drafts, seconds)

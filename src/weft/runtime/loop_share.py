@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from weft.core.ids import HostId, RunUid
 from weft.ports.clock import Clock
-from weft.ports.store import NewRun
+from weft.ports.new_run import NewRun
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.duties.scheduler import MEMORY, RUNS, Wakeups
 from weft.runtime.runs import RunTable

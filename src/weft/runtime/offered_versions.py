@@ -8,7 +8,8 @@ from weft.core.findings import did_you_mean
 from weft.errors import BadValue
 from weft.ports.definitions import VERSION_MARK
 from weft.ports.hosts import Hosts
-from weft.ports.store import RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import RunRow
 from weft.runtime.programs import needs_definition
 from weft.runtime.service import RunService
 

@@ -14,17 +14,21 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import values
+from weft.core.budgets import BudgetLimits
 from weft.core.code.locations import check_name
 from weft.core.events import ABSENT
 from weft.core.findings import did_you_mean
-from weft.core.ids import GOAL, RESERVED_IDS, tenant_prefix
-from weft.errors import UnknownWorkflow, UsageError
+from weft.core.ids import GOAL, INTERNAL_WORKFLOWS, RESERVED_IDS, tenant_prefix
+from weft.errors import BadValue, UnknownWorkflow, UsageError
 from weft.ports.clock import Ids
 from weft.ports.definitions import Definition, Definitions
 from weft.runtime.catalogue import Callee, HostCatalogue
 from weft.runtime.catalogue_log import CATALOGUE
 from weft.runtime.programs import start_plan
+from weft.runtime.schedule_form import PRIORITY_MAX
+from weft.runtime.start_rules import DeclaredRule
 from weft.runtime.tags import WorkflowTags
+from weft.runtime.typed_words import read_words
 from weft.runtime.version_refs import parse_version_ref
 
 GOALS = Callee("1", "goal")
@@ -48,6 +52,13 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     attributes: Mapping[str, Any] = {}
     queue: str | None = None
     delay_ms: int = 0
+    priority: int = 0
+    burst_ms: int = 0
+    """How long the run is delayed because many starts are in progress, unless it has a delay or a rule of its own."""
+    trace: str = ""
+    """The W3C traceparent of the caller."""
+    budget: BudgetLimits | None = None
+    """The budget of the run, instead of the one that its workflow declares."""
     words: Sequence[str] = ()
     """The names of arguments that were typed as text and are not converted yet."""
 
@@ -63,18 +74,23 @@ async def pin_version(order: StartOrder, tags: WorkflowTags) -> StartOrder:
 
 async def start_of(
     order: StartOrder, catalogue: HostCatalogue | None, definitions: Definitions, ids: Ids
-) -> c.StartRun:
-    """Turn an order into a start, with its input checked if there is a catalogue.
+) -> tuple[c.StartRun, DeclaredRule | None]:
+    """Turn an order into a start, with its input checked if there is a catalogue, and with the workflow's rule.
 
     Raises UnknownWorkflow, BadValue, BadGraph, BadPlan, UnknownStep, UsageError.
     """
+    if order.workflow in INTERNAL_WORKFLOWS:
+        raise unknown_workflow(order.workflow, catalogue.startable() if catalogue is not None else ())
     if catalogue is None:
-        return _start(order, ids, await _stored_callee(order, definitions), unchecked_input(order))
+        return _start(order, ids, await _stored_callee(order, definitions), unchecked_input(order)), None
     callee = GOALS if order.goals else await _callee(order, catalogue, definitions)
     program = catalogue.program(order.workflow, callee.version)
     assert program is not None, "a catalogue has the programs that it resolves"
+    if order.words:
+        named = read_words(unchecked_input(order), order.words, program.read)
+        order = msgspec.structs.replace(order, input=msgspec.json.decode(named), words=())
     given = program.check(order.input)
-    return _start(order, ids, callee, given, start_plan(program, given, order.goals))
+    return _start(order, ids, callee, given, start_plan(program, given, order.goals)), callee.rule
 
 
 async def _callee(order: StartOrder, catalogue: HostCatalogue, definitions: Definitions) -> Callee:
@@ -117,7 +133,10 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
         attributes=attributes_as_json(order.attributes) if order.attributes else {},
         queue=check_name(order.queue) if order.queue is not None else "",
         words=list(order.words),
+        trace=order.trace,
         tag=order.tag,
+        priority=check_priority(order.priority),
+        budget=order.budget,
     )
     planned = bool(bytes(plan))
     if not planned and not order.goals:
@@ -142,24 +161,43 @@ def unknown_workflow(name: str, known: Sequence[str]) -> UnknownWorkflow:
 
 def check_run_id(run_id: str) -> str:
     """Check the id of a run and return it. Raises UsageError if it is unsuitable for command lines and URLs."""
-    if not run_id or len(run_id) > 500 or not run_id.isprintable() or run_id != run_id.strip():
+    # Browsers and proxies remove "." and ".." from addresses.
+    is_dots = run_id in {".", ".."}
+    if not run_id or is_dots or len(run_id) > 500 or not run_id.isprintable() or run_id != run_id.strip():
         raise UsageError(
             f"{run_id[:60]!r} cannot be used as the id of a run.",
-            hint="Use 1 to 500 printable characters, without spaces at the ends.",
+            hint='Use 1 to 500 printable characters, without spaces at the ends, other than "." and "..".',
         )
     return run_id
 
 
+def reserved_prefix(run_id: str) -> str:
+    """Return the beginning of an id that only Weft's own runs have; empty if it has none."""
+    name = run_id.removeprefix(tenant_prefix(run_id))
+    return next((prefix for prefix in RESERVED_IDS if name.startswith(prefix)), "")
+
+
 def check_own_id(run_id: str) -> str:
     """Check an id that a user chose for a new run and return it. Raises UsageError."""
-    name = run_id.removeprefix(tenant_prefix(run_id))
-    reserved = next((prefix for prefix in RESERVED_IDS if name.startswith(prefix)), None)
-    if reserved is not None:
+    reserved = reserved_prefix(run_id)
+    if reserved:
         raise UsageError(
             f"{run_id[:60]!r} cannot be used as the id of a run: ids that begin with {reserved!r} are Weft's own.",
             hint="Choose an id that begins with something else.",
         )
     return check_run_id(run_id)
+
+
+def check_priority(priority: int) -> int:
+    """Check a priority and return it. Raises BadValue."""
+    anything: object = priority  # type hints are not checked at run time
+    if not isinstance(anything, int) or isinstance(anything, bool) or abs(anything) > PRIORITY_MAX:
+        raise BadValue(
+            f"priority={values.preview_text(anything)} is not a whole number from -{PRIORITY_MAX} to {PRIORITY_MAX}.",
+            hint="Write priority=10 for a run that comes before others, and -10 for one that can wait.",
+            code="value.bad_policy",
+        )
+    return priority
 
 
 def attributes_as_json(attributes: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.errors import LimitExceeded, UsageError
+from weft.settings import PROJECT_FILE, project_keys, project_table
 
 _HINT = "Write for example: [tool.weft.limits] patches = 200, patch_operations = 1000."
 
@@ -36,7 +37,7 @@ class PatchLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     def check_agents(self, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
         """Raise LimitExceeded if too many agent nodes are added. Both are documents."""
-        added = _agents(after) - _agents(before)
+        added = agents_in(after) - agents_in(before)
         if len(added) > self.patch_agents:
             raise _exceeded(f"A patch adds at most {self.patch_agents} agent nodes; this one adds {len(added)}.")
 
@@ -44,24 +45,16 @@ class PatchLimits(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS = PatchLimits()
 
 
-def project_limits(path: Path = Path("pyproject.toml")) -> PatchLimits:
+def project_limits(path: Path = PROJECT_FILE) -> PatchLimits:
     """Read the limits of the project in the current folder. Raises UsageError with everything that is wrong."""
-    if not path.is_file():
-        return PatchLimits()
-    import tomllib  # noqa: PLC0415 - not needed without a pyproject.toml
-
-    try:
-        section = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("weft", {}).get("limits", {})
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return PatchLimits()
-    return read_limits(section)
+    return read_limits(project_table(path).get("limits", {}))
 
 
 def read_limits(section: Any) -> PatchLimits:
     """Read limits from a table of TOML. Raises UsageError with everything that is wrong."""
     if not isinstance(section, Mapping):
         raise UsageError("[tool.weft.limits] is not a table.", hint=_HINT)
-    known = PatchLimits.__struct_fields__
+    known = project_keys("limits")
     wrong = [f"{name} is not known; it has {', '.join(known)}" for name in section if name not in known]
     wrong += [
         f"{name} = {value!r} is not a number from 1 on"
@@ -73,7 +66,7 @@ def read_limits(section: Any) -> PatchLimits:
     return PatchLimits(**section)
 
 
-def _agents(document: Mapping[str, Any]) -> set[str]:
+def agents_in(document: Mapping[str, Any]) -> set[str]:
     """Return the names of the agent nodes of a document, in any spelling."""
     nodes = document.get("nodes")
     if isinstance(nodes, Mapping):

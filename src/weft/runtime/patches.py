@@ -7,8 +7,7 @@ itself, which applies it only if the plan is still the same. So the plan that a 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,20 +29,23 @@ from weft.core.run.worked_out import hand_over
 from weft.errors import BadPatch, KeyReused, PatchRefused, Refused, StaleBase, UsageError
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
-from weft.ports.store import MOVED, RunRow
+from weft.ports.store import IMPORTED, MOVED, RunRow
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.code_patches import prepare_code_patch, prepare_code_undo
 from weft.runtime.decision_inputs import DecisionInputs
-from weft.runtime.finished_error import moved_error
+from weft.runtime.finished_error import imported_error, moved_error
 from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, with_end
 from weft.runtime.graph_patches import prepare_graph_patch, prepare_graph_undo
 from weft.runtime.offered_versions import is_hosted, is_offered, sees_version
 from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.patch_parts import PatchParts, PreparedPatch
-from weft.runtime.programs import code_program, is_published, store_definition
+from weft.runtime.patch_policy import UNDO, Patcher, needs_names, operation_names, reviewers
+from weft.runtime.policy import tenant_of
+from weft.runtime.programs import code_program, is_graph, is_published, read_graph, store_definition
 from weft.runtime.replays import replay_onward
 from weft.runtime.run.driver import Program
 from weft.runtime.run.replay import Replayed
+from weft.runtime.run_versions import RunVersion, list_versions
 from weft.runtime.service import RunService
 from weft.runtime.tags import WorkflowTags
 
@@ -83,26 +85,11 @@ class PatchOptions(msgspec.Struct, frozen=True, kw_only=True):
     """Wait until all tokens of the run are at this node."""
     review: list[str] = []
     """Who must agree before it is applied."""
+    roles: Sequence[str] = ()
+    """The roles of the one who patches, for the rules of the policy."""
 
 
 NO_OPTIONS = PatchOptions()
-
-
-class RunVersion(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A version that a run has followed. Rev 0 is the one it began with."""
-
-    rev: int
-    version: str
-    at: datetime
-    seq: int = 0
-    by: str = ""
-    reason: str = ""
-    approved_by: list[str] = []
-    undoes: int = 0
-    retried: str = ""
-    """The place from which the run was retried. Then it follows the same version as before."""
-    digest: str = ""
-    patch: Any = None
 
 
 Prepare = Callable[[PatchParts, RunRow, bytes], Awaitable[PreparedPatch]]
@@ -191,7 +178,8 @@ class PatchService:
 
         async def command(row: RunRow) -> tuple[c.PatchRun, PreparedPatch]:
             prepared = await self._prepare_of(row)[0](self, row, bytes(raw))
-            return _command(raw, prepared, options), prepared
+            permitted = await self._permitted(row, given, prepared, options)
+            return _command(raw, prepared, permitted), prepared
 
         return await self._carry_out(run_id, command, options)
 
@@ -209,22 +197,35 @@ class PatchService:
             prepared = await self._prepare_of(row)[1](self, row, state, rev)
             if ends:
                 prepared = self._with_end(row, prepared)
-            return _command(ENDS if ends else EMPTY, prepared, options, undoes=rev), prepared
+            permitted = self._reviewed(row, [UNDO], options) if needs_names(self._service.policy) else options
+            return _command(ENDS if ends else EMPTY, prepared, permitted, undoes=rev), prepared
 
         return await self._carry_out(run_id, command, options)
 
+    async def _permitted(
+        self, row: RunRow, patch: Mapping[str, Any], prepared: PreparedPatch, options: PatchOptions
+    ) -> PatchOptions:
+        """Return the options with those who must agree by the policy. Raises NotAllowed."""
+        if self._service.local is None:
+            await self._service.policy.refresh()  # a host does this twice a second
+        if not needs_names(self._service.policy):
+            return options
+        sources: list[Mapping[str, Any]] = [{}, {}]
+        stored = await self.definitions.get(row.workflow, row.version)
+        if stored is not None and is_graph(stored):
+            new = prepared.definition or await self.definitions.get(row.workflow, prepared.version)
+            sources = [read_graph(one).source if one is not None else {} for one in (stored, new)]
+        return self._reviewed(row, operation_names(patch, *sources), options)
+
+    def _reviewed(self, row: RunRow, names: Sequence[str], options: PatchOptions) -> PatchOptions:
+        tenant = self._service.tenant or tenant_of(row.id)
+        patcher = Patcher(workflow=row.workflow, tenant=tenant, user=options.by, roles=options.roles)
+        asked = reviewers(self._service.policy, patcher, names)
+        return msgspec.structs.replace(options, review=asked) if asked else options
+
     async def versions(self, run_id: str) -> list[RunVersion]:
-        """Return the versions that a run has followed, oldest first."""
-        row = await self._service.row(RunId(run_id))
-        found: list[RunVersion] = []
-        async for stored in self._service.reader.events(row):
-            event = e.decode(stored.body)
-            at = datetime.fromtimestamp(stored.at / 1000, UTC)
-            if isinstance(event, e.RunStarted):
-                found.append(RunVersion(rev=0, version=event.version, at=at, seq=stored.seq))
-            elif isinstance(event, e.RunPatched):
-                found.append(_run_version(event, at, stored.seq))
-        return found
+        """Return the versions that a run has followed, oldest first, and what each of them changed."""
+        return await list_versions(self._service, run_id)
 
     def _with_end(self, row: RunRow, prepared: PreparedPatch) -> PreparedPatch:
         allow = WITH_END.get(row.style)
@@ -237,7 +238,7 @@ class PatchService:
     def _prepare_of(self, row: RunRow) -> tuple[Prepare, PrepareUndo]:
         found = PREPARE.get(row.style)
         if found is None:
-            raise unknown_command(row.id, row.style or "pending", c.PatchRun(patch=EMPTY))
+            raise unknown_command(row.id, row.style, c.PatchRun(patch=EMPTY))
         return found
 
     async def _carry_out(
@@ -255,8 +256,7 @@ class PatchService:
             return known
         for tried in range(TRIES_MAX):
             row = await self._service.row(RunId(run_id))
-            if row.status == MOVED:
-                raise moved_error(row, c.PatchRun(patch=EMPTY))
+            _check_row(row)
             command, prepared = await make(row)
             judged, seq = await self._judge(row, command, prepared)
             plan = judged.plan
@@ -265,7 +265,7 @@ class PatchService:
             check_review(plan, asks=options.asks, by=options.by)
             if not options.wait_ms:
                 _check(plan, options)
-            if judged.is_outdated:
+            if judged.is_outdated and not options.wait_ms:
                 continue
             try:
                 handed = seq if tried < HANDED_OVER_MAX else None
@@ -378,6 +378,17 @@ def _ready(command: c.PatchRun, judged: JudgedPatch, seq: int | None) -> c.Patch
     return msgspec.structs.replace(command, expect=judged.plan.digest, worked_out=worked_out)
 
 
+def _check_row(row: RunRow) -> None:
+    """Raise RunFinished or Refused if a run cannot be patched, whatever the patch says."""
+    if row.status == MOVED:
+        raise moved_error(row, c.PatchRun(patch=EMPTY))
+    if row.status == IMPORTED:
+        raise imported_error(row)
+    if not row.seq:
+        hint = "Patch it when a host has begun it, or cancel it and start it again."
+        raise Refused(f"{row.id} has not begun, so it cannot be patched.", hint=hint, code="patch.not_begun")
+
+
 def _check(plan: PatchPlan, options: PatchOptions) -> None:
     """Raise PatchRefused if a patch may not be applied now, or is not the expected one."""
     if plan.refusals:
@@ -389,19 +400,3 @@ def _check(plan: PatchPlan, options: PatchOptions) -> None:
 def _names_base(command: c.PatchRun) -> bool:
     patch = msgspec.json.decode(command.patch)
     return bool(patch.get("base"))
-
-
-def _run_version(event: e.RunPatched, at: datetime, seq: int) -> RunVersion:
-    return RunVersion(
-        rev=event.rev,
-        version=event.version,
-        at=at,
-        seq=seq,
-        by=event.by,
-        reason=event.reason,
-        approved_by=event.approved_by,
-        undoes=event.undoes,
-        retried=event.retried,
-        digest=event.digest,
-        patch=msgspec.json.decode(event.patch) if event.patch else None,
-    )

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import values
+from weft.core.budgets import BudgetLimits
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Machine
 from weft.core.events import ABSENT, DEFAULT_POLICY, Policy, Style, UndoPlan
@@ -29,7 +30,7 @@ from weft.core.graph import model
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import GraphModel, Node, RetryRule, StepWork
-from weft.core.graph.program import NodeTask
+from weft.core.graph.program import AgentCall, AgentOrder, NodeTask
 from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
@@ -38,14 +39,14 @@ from weft.core.run.env import MissingInputs
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.state import restore_state as schedule_state
-from weft.errors import BadValue, Conflict, Corrupt, Refused, UnknownWorkflow
+from weft.errors import BadValue, Conflict, Corrupt, Refused, UnknownWorkflow, UsageError
 from weft.ports.definitions import Definition, Definitions, Origin
 from weft.runtime.calendar import CALENDAR
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
 from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.run.driver_actor import DriverActor
-from weft.runtime.schemas import check_schema
+from weft.runtime.schemas import check_schema, schema_findings
 from weft.runtime.typed_words import reader_for_schema, reader_for_type
 from weft.steps.signature import argument_differences, fact_differences
 
@@ -71,6 +72,10 @@ class Registry(Protocol):
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan: ...
 
     def fact_type(self, fact: str) -> Type: ...
+
+    def agent_call(self, graph: GraphModel, order: AgentOrder) -> AgentCall:
+        """Return the child run of an agent node. Raises UsageError, BadValue, NotAllowed."""
+        ...
 
     def refuse_unknown_work(self, workflow: str, version: str) -> None:
         """Refuse a registered graph that names steps or workflows nobody here has. Raises BadGraph."""
@@ -100,12 +105,19 @@ class NoRegistry:
     def fact_type(self, fact: str) -> Type:
         return None
 
+    def agent_call(self, graph: GraphModel, order: AgentOrder) -> AgentCall:
+        raise UsageError(f"No agent can be run here for {graph.name}.{order.node}.")
+
     def refuse_unknown_work(self, workflow: str, version: str) -> None:
         return None
 
 
 class GraphProgram:
     """A compiled graph, with the steps of a host."""
+
+    review: tuple[str, ...] = ()
+    """The document says who must agree to patches."""
+    budget: BudgetLimits | None = None
 
     def __init__(
         self,
@@ -202,6 +214,9 @@ class GraphProgram:
     def version_of(self, workflow: str) -> tuple[str, Style]:
         return _callee(self._registry, workflow)
 
+    def agent_call(self, order: AgentOrder) -> AgentCall:
+        return self._registry.agent_call(self.graph, order)
+
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Raw:
         plan = self._registry.plan(goals, given)
         check_complete(plan)
@@ -214,11 +229,14 @@ def check_graph_input(graph: GraphModel, given: Mapping[str, Any]) -> bytes:
     schema = graph.input
     if schema is None:
         return raw
-    problem = check_schema(schema, values.encode(with_defaults(schema, dict(given))) if has_defaults(schema) else raw)
+    filled = values.encode(with_defaults(schema, dict(given))) if has_defaults(schema) else raw
+    problem = check_schema(schema, filled)
     if problem is not None:
         fields = ", ".join(schema.get("properties") or {})
         hint = f"It takes {fields}. Nothing was started." if fields else "Nothing was started."
-        raise BadValue(f"The input of {graph.name} is not valid: {problem}.", hint=hint, code="value.wrong_type")
+        findings = schema_findings(schema, filled)
+        message = f"The input of {graph.name} is not valid: {problem}."
+        raise BadValue(message, hint=hint, code="value.wrong_type", findings=findings)
     return raw
 
 
@@ -238,8 +256,13 @@ def _retry_changes(retry: RetryRule, base: Policy) -> dict[str, Any]:
 class GoalProgram:
     """The program of all goal runs. Each run has its own plan."""
 
-    def __init__(self, name: str, registry: Registry, goals: Sequence[str] = ()) -> None:
+    def __init__(
+        self, name: str, registry: Registry, goals: Sequence[str] = (), *, review: tuple[str, ...] = ()
+    ) -> None:
+        """``review``: who must agree to every patch of a run."""
         self.name = name
+        self.review = review
+        self.budget: BudgetLimits | None = None
         self.version = "1"
         self.goals = tuple(goals)
         self.reader: GoalReader = GOAL_LANGUAGE

@@ -13,7 +13,8 @@ import msgspec
 from msgspec import UNSET
 
 from weft.core import values
-from weft.core.findings import Finding
+from weft.core.findings import Finding, document_error
+from weft.core.graph.model import GraphModel
 from weft.core.graph.patch.form import GraphPatch
 from weft.errors import BadPatch, NotAllowed, NotFound, StaleBase
 from weft.ports.definitions import Definition
@@ -62,6 +63,18 @@ class PublicationService:
         self._service = service
         self._definitions = service.store.definitions
 
+    async def preview(self, name: str, tag: str, patch: WorkflowPatch) -> tuple[str, Definition]:
+        """Return the version that a patch is written against, and the one it leads to. Writes nothing.
+
+        Raises what ``publish`` raises.
+        """
+        _, current = await self._service.tags.standing(name, tag)
+        base = current or await self._newest(name)
+        definition = await self._made(name, base, _form(patch, self._service.patch_limits), patch)
+        if not patch.sets_changes:
+            await self._check_changes(name, base, definition)
+        return base, definition
+
     async def publish(self, name: str, tag: str, patch: WorkflowPatch) -> PublishedVersion:
         """Make a version and let the tag name it, if it still names the base of the patch.
 
@@ -108,6 +121,7 @@ class PublicationService:
         else:
             old = read_graph(await self._stored(name, base)).source
             loaded = load_graph(new_source(form, old, self._service.patch_limits), context)
+        self._check_policy(loaded.graph)
         self._service.patch_limits.check_size(len(values.encode_trusted(loaded.source)))
         if loaded.graph.name != name:
             text = f"the name of a workflow cannot change: {name} would become {loaded.graph.name}."
@@ -115,6 +129,16 @@ class PublicationService:
         ops = [] if form.ops is UNSET else form.ops
         stored = StoredGraph(loaded.source, loaded.graph, loaded.text, base, ops)
         return graph_definition(stored, now=self._service.clock.now_ms(), origin="patch")
+
+    def _check_policy(self, graph: GraphModel) -> None:
+        """Raise BadGraph if the policy denies something in a graph to everybody."""
+        if self._service.policy.rules is None:
+            return
+        from weft.agents.policy.graph_work import policy_findings  # noqa: PLC0415 - only with a policy
+
+        findings = policy_findings(graph, self._service.policy.rules)
+        if findings:
+            raise document_error(findings, name=graph.name)
 
     async def _newest(self, name: str) -> str:
         versions = await self._definitions.versions(name)

@@ -19,7 +19,8 @@ from weft.core.schedule.style import CARRY_EVERY
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.retention import AuditEntry, DoomOutcome, DoomResult, DoomRule, EndedQuery, EndedRun, StoreSize
-from weft.ports.store import MOVED, OVER_STATUSES, RunQuery, RunRow, Store
+from weft.ports.run_query import RunQuery
+from weft.ports.store import MOVED, OVER_STATUSES, RunRow, Store
 from weft.runtime.library import STYLE
 from weft.runtime.retention_policy import STATUSES, RetentionPolicy
 from weft.runtime.run.append_extras import DEAD_LETTERS, FORKED_FROM
@@ -113,13 +114,14 @@ class Collector:
         return report
 
     async def clear(self) -> None:
-        """Delete everything that belongs to doomed runs."""
+        """Delete everything that belongs to doomed runs, and what limits have counted in windows that are over."""
         while True:
             await self._pause()
             gone = await self._store.retention.clear(limit=ROWS_PER_WRITE)
             boundary("retention.cleared")
             if not gone.rows and not gone.runs:
-                return
+                break
+        await self._store.budgets.forget(ended_before=self._clock.now_ms())
 
     async def _doom(self, order: GcOrder, page: Sequence[tuple[str, EndedRun]], report: GcReport) -> None:
         """Doom what is old enough of a page, several trees in one write."""

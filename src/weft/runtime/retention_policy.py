@@ -11,6 +11,7 @@ import msgspec
 from weft.core.durations import duration_ms
 from weft.core.ids import TENANT_MARK, tenant_prefix
 from weft.errors import BadDuration, UsageError
+from weft.settings import PROJECT_FILE, project_table
 
 NEVER = "never"
 RETENTION_SECONDS = 60.0
@@ -71,17 +72,9 @@ class RetentionPolicy(msgspec.Struct, frozen=True, kw_only=True):
         return [rule for rule in found if rule is not None]
 
 
-def project_policy(path: Path = Path("pyproject.toml")) -> RetentionPolicy:
+def project_policy(path: Path = PROJECT_FILE) -> RetentionPolicy:
     """Read the policy of the project in the current folder. Raises UsageError with everything that is wrong."""
-    if not path.is_file():
-        return RetentionPolicy()
-    import tomllib  # noqa: PLC0415 - not needed without a pyproject.toml
-
-    try:
-        section = tomllib.loads(path.read_text("utf-8")).get("tool", {}).get("weft", {}).get("retention", {})
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
-        return RetentionPolicy()
-    return read_policy(section)
+    return read_policy(project_table(path).get("retention", {}))
 
 
 def single_policy(older: str) -> RetentionPolicy:

@@ -36,6 +36,8 @@ class RunTable:
         self.by_id: dict[RunId, Actor] = {}
         self.misplaced: set[RunUid] = set()
         """Runs in memory whose version this host does not have. They leave when their work here has ended."""
+        self.slotted: set[RunUid] = set()
+        """Runs in memory that have a slot: when one ends, another run with this slot may begin."""
         self._arrived: set[RunUid] | None = None
         self._waiting: dict[RunUid, list[asyncio.Future[Ending | None]]] = {}
 
@@ -52,6 +54,7 @@ class RunTable:
         actor.close()
         self._on_removed(actor.uid)
         self.misplaced.discard(actor.uid)
+        self.slotted.discard(actor.uid)
         if self.actors.get(actor.uid) is actor:
             del self.actors[actor.uid]
         if self.by_id.get(actor.id) is actor:

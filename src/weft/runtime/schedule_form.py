@@ -19,6 +19,7 @@ from weft.runtime.calendar import CALENDAR, FIELDS, check_cron, never_comes, zon
 
 OVERLAPS: tuple[str, ...] = get_args(Overlap)
 DSTS: tuple[str, ...] = get_args(Dst)
+PRIORITY_MAX = 1_000
 ALL = "all"
 """The ``catch_up`` without a limit."""
 _SOME_TIME = 1_767_225_600_000  # 2026: an expression that has no time in the fifty years after it has none
@@ -40,6 +41,7 @@ class ScheduleForm(msgspec.Struct, kw_only=True, frozen=True):
     jitter: str | float | timedelta | None = None
     until: str | datetime | None = None
     pause_after: int | None = None
+    priority: int = 0
 
 
 def read_form(form: ScheduleForm, *, now: int | None = None) -> ScheduleSpec:
@@ -73,6 +75,7 @@ class _Reader:
             jitter_ms=self._duration("jitter", form.jitter) if form.jitter is not None else 0,
             until=self._until(),
             pause_after=self._pause_after(),
+            priority=self._priority(),
         )
         self._check_times(spec, now)
         if self._problems.has_errors:
@@ -102,6 +105,15 @@ class _Reader:
         except WeftError as error:
             self._add("bad_input", "input", error.message, error.hint)
             return Raw(b"{}")
+
+    def _priority(self) -> int:
+        given: object = self._form.priority
+        if isinstance(given, int) and not isinstance(given, bool) and abs(given) <= PRIORITY_MAX:
+            return given
+        self._add(
+            "bad_priority", "priority", f"{values.preview_text(given)} is not a whole number up to {PRIORITY_MAX}."
+        )
+        return 0
 
     def _one_of(self, field: str, given: str, known: tuple[str, ...]) -> Any:
         if given not in known:

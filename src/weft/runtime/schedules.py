@@ -35,11 +35,13 @@ from weft.core.schedule.calendar import (
 from weft.core.schedule.state import ScheduleState
 from weft.errors import BadSchedule, BadValue, NotFound, Refused, WeftError
 from weft.ports.hosts import Hosts
-from weft.ports.store import RunQuery, RunRow
+from weft.ports.run_query import RunQuery
+from weft.ports.store import RunRow
 from weft.runtime.calendar import CALENDAR, marks, zone
 from weft.runtime.offered_versions import check_offered_input, offered_workflows
 from weft.runtime.schedule_form import ALL, ScheduleForm, read_form
 from weft.runtime.service import RunService
+from weft.runtime.start_support import StartOptions
 
 LABEL_CHARS = 8
 OVERLAPS = ("queue", "allow")
@@ -66,6 +68,8 @@ class Schedule(msgspec.Struct, frozen=True, kw_only=True):
     jitter: str | None
     until: datetime | None
     pause_after: int | None
+    priority: int
+    """The priority of its runs."""
     declared: bool
     """It is declared in code."""
     next: datetime | None
@@ -194,7 +198,7 @@ class ScheduleService:
                 spec=spec,
                 by=by,
             )
-            if (await service.create(start, chosen=True)).created:
+            if (await service.create(start, StartOptions(chosen=True))).created:
                 return
             row = await self._row(name)
         if row.status in OVER or (await self._state(row)).spec != spec:
@@ -302,6 +306,7 @@ class ScheduleService:
             jitter=format_ms(spec.jitter_ms) if spec.jitter_ms else None,
             until=_moment(spec.until),
             pause_after=spec.pause_after or None,
+            priority=spec.priority,
             declared=is_declared(row.version),
             next=_moment(state.next),
             last_run=state.last_run or None,

@@ -7,7 +7,7 @@ another host owns the run, the command is sent as mail. Either way the command i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -15,13 +15,11 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.code.locations import check_name
-from weft.core.ids import RESERVED_KEYS, HostId, Millis, RunId, RunUid, Seq
+from weft.core.ids import RESERVED_KEYS, HostId, RunId, RunUid, Seq
 from weft.core.run.env import Env
 from weft.errors import (
     BadPlan,
     BadValue,
-    IdTaken,
     KeyReused,
     NotFound,
     Refused,
@@ -33,7 +31,9 @@ from weft.errors import (
 )
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock, Ids
+from weft.ports.rate_buckets import RateBuckets
 from weft.ports.retention import AuditEntry
+from weft.ports.run_query import RunQuery
 from weft.ports.store import (
     IMPORTED,
     MOVED,
@@ -42,33 +42,33 @@ from weft.ports.store import (
     Append,
     KeyRow,
     Mail,
-    NewRun,
     Outcome,
     Page,
-    RunQuery,
     RunRow,
     Sent,
     Store,
 )
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
-from weft.runtime.commit import RunCreator
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.finished_error import finished_error, imported_error, moved_error, moved_to
 from weft.runtime.orders import StartOrder, pin_version, start_of
 from weft.runtime.patch_limits import DEFAULT_LIMITS, PatchLimits
-from weft.runtime.programs import AnyProgram, input_differences, is_published, needs_definition, store_definition
-from weft.runtime.reader import RunReader, goals_in
+from weft.runtime.policy import CurrentPolicy
+from weft.runtime.programs import AnyProgram, is_published, needs_definition, store_definition
+from weft.runtime.reader import RunReader
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.append_extras import ASKING
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import Ending
 from weft.runtime.schemas import check_schema
+from weft.runtime.start_rules import DeclaredRule, stored_rule
+from weft.runtime.start_support import StartOptions, StartResult
+from weft.runtime.starts import Starts
 from weft.runtime.status import HostStatus
 from weft.runtime.store_timeout import StoreTimeout
 from weft.runtime.tags import WorkflowTags
-from weft.runtime.typed_words import read_words_like
-from weft.runtime.unowned import UnownedRuns
+from weft.runtime.unowned import Decision, UnownedRuns
 from weft.runtime.values import ValueStore
 from weft.runtime.version_refs import is_version_ref
 
@@ -87,16 +87,8 @@ UNCHECKED = (c.DeliverMessage, c.CancelRun)
 """Commands that no open run refuses, so that they may be sent without reading its log."""
 REOPENING = (c.RetryRun, c.RequeueLetter, c.DiscardLetter)
 """Commands that a run accepts even when it is over."""
-CHANGING = (c.DeclareSchedule, c.PatchRun, c.SetResult)
+CHANGING = (c.DeclareSchedule, c.PatchRun, c.SetResult, c.RaiseBudget)
 """Commands that change a run that is over, and leave it over."""
-
-
-class StartResult(msgspec.Struct, frozen=True):
-    """The result of a start. ``created`` is False if the run already existed."""
-
-    uid: RunUid
-    id: RunId
-    created: bool
 
 
 class RunService:
@@ -130,17 +122,27 @@ class RunService:
         self.streams: StreamWriter | None = beside.streams if beside is not None else None
         self.retry_until_available: RetryUntilAvailable = beside.retry_until_available if beside is not None else _once
         """Repeat a call to the store until it answers; without a host, try once."""
+        self.policy: CurrentPolicy = beside.policy if beside is not None else CurrentPolicy(store.policies)
+        """What is permitted, as the host of this process knows it."""
+        self.rate_buckets: RateBuckets | None = beside.rate_buckets if beside is not None else None
+        """The token buckets that all servers of this deployment share, if there are any."""
         self.declared: HostCatalogue | None = None
         """The workflows of the app in this process, where there is no host."""
         self.tags = WorkflowTags(store.tags, self.tenant, self.clock)
-        self._creator = RunCreator(store.log)
         self.values = ValueStore(put=self._put_blob, get=store.blobs.get)
         self._store_timeout = StoreTimeout(self._answered_at)
         self._told_at = 0.0
         """When a command was last written here, by the loop's clock."""
         self.reader = RunReader(store, self._program)
+        self._starts = Starts(self)
         self._unowned = UnownedRuns(
-            store, self.clock, ids, self.reader, self.tell, patches_max=self.patch_limits.patches
+            store,
+            self.clock,
+            ids,
+            self.reader,
+            self.tell,
+            patches_max=self.patch_limits.patches,
+            hooks=lambda: self.known_code.hooks() if self.known_code is not None else None,
         )
 
     def _program(self, workflow: str, version: str) -> AnyProgram | None:
@@ -163,12 +165,19 @@ class RunService:
         """
         if is_version_ref(order.workflow):
             order = await pin_version(order, self.tags)
-        start = await self._start_of(order, catalogue)
+        start, rule = await self._start_of(order, catalogue)
         if self.local is None and catalogue is not None and needs_definition(start.style):
             await self._keep_definition(start, catalogue)
-        return await self.create(start, chosen=order.id is not None, existing=order.existing, delay_ms=order.delay_ms)
+        if self.local is None and catalogue is None and not order.goals:
+            body = await self.store.starts.rule(start.workflow)
+            rule = stored_rule(body) if body is not None else None
+        delay_ms = order.delay_ms or (order.burst_ms if rule is None else 0)
+        options = StartOptions(chosen=order.id is not None, existing=order.existing, delay_ms=delay_ms, rule=rule)
+        return await self.create(start, options)
 
-    async def _start_of(self, order: StartOrder, catalogue: HostCatalogue | None) -> c.StartRun:
+    async def _start_of(
+        self, order: StartOrder, catalogue: HostCatalogue | None
+    ) -> tuple[c.StartRun, DeclaredRule | None]:
         local, definitions = self.local, self.store.definitions
         if local is None:
             return await start_of(order, catalogue, definitions, self.ids)
@@ -186,11 +195,12 @@ class RunService:
             if (definition.name, definition.version) == (start.workflow, start.version):
                 await store_definition(self.store.definitions, definition)
 
-    def create(
-        self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
-    ) -> Coroutine[Any, Any, StartResult]:
-        """Create the run of a start, or find it. Raises IdTaken; Unavailable or Full, soon, if the store fails."""
-        work = self._create(start, chosen=chosen, existing=existing, delay_ms=delay_ms)
+    def create(self, start: c.StartRun, options: StartOptions) -> Coroutine[Any, Any, StartResult]:
+        """Create the run of a start, or find it.
+
+        Raises IdTaken, RunOpen; Unavailable or Full, soon, if the store fails.
+        """
+        work = self._starts.create(start, options)
         unknown = f"{start.run_id} may or may not have been started"
         return self.wait_for_store(work, unknown, hint="Start it again under the same id.", run_id=start.run_id)
 
@@ -216,98 +226,11 @@ class RunService:
         return self.work.trouble() if self.work is not None else None
 
     def _answered_at(self) -> float:
-        there = max(self._creator.answered_at, self._told_at)
+        there = max(self._starts.answered_at, self._told_at)
         return there if self.work is None else max(there, self.work.answered_at())
 
     async def _put_blob(self, raw: bytes) -> str:
         return await self.wait_for_store(self.store.blobs.put(raw), "a large value may have been stored, or not")
-
-    async def _create(self, start: c.StartRun, *, chosen: bool, existing: str, delay_ms: int) -> StartResult:
-        """Start a run, or find the one that this start made before. ``chosen`` means that the user gave its id.
-
-        Raises BadValue for a name that no workflow can have, and IdTaken (with the differences) if the id belongs to
-        another workflow or input, or always with ``existing="refuse"``.
-        """
-        if not start.style:
-            check_name(start.workflow)  # it is not known yet whether there is such a workflow
-        raw = bytes(start.input)
-        kept = values.seal_inline(raw) or await self.values.keep(raw)
-        if kept is not raw:
-            start = msgspec.structs.replace(start, input=msgspec.Raw(kept))
-        if self.local is not None and is_published(start.style):
-            await self.local.publish()
-        if chosen:
-            # Look it up first, because a run that begins here runs the user's code before the store can refuse its id.
-            found = await self._row_or_none(RunId(start.run_id))
-            if found is not None:
-                return await self._attach(found, start, existing)
-        while True:
-            try:
-                return await self._make(start, delay_ms)
-            except IdTaken:
-                found = await self._row_or_none(RunId(start.run_id))
-            if found is not None:
-                return await self._attach(found, start, existing)
-            if await self.store.retention.is_doomed(RunId(start.run_id)):
-                raise IdTaken(
-                    f"{start.run_id} is being deleted.",
-                    hint="Start it again in a moment, or choose another id.",
-                    run_id=start.run_id,
-                )
-            # Another start with this id is in progress here and not durable yet: wait for its outcome.
-            await asyncio.sleep(POLL_SECONDS / 10)
-
-    async def _make(self, start: c.StartRun, delay_ms: int) -> StartResult:
-        run_id = RunId(start.run_id)
-        begun = self.local.begin(start) if self.local is not None and not delay_ms else None
-        if begun is not None:
-            return StartResult(await begun, run_id, created=True)
-        uid = RunUid(self.ids.new())
-        now = self.clock.now_ms()
-        new = NewRun(
-            uid=uid,
-            id=run_id,
-            workflow=start.workflow,
-            version=start.version,
-            style=start.style,
-            created_at=now,
-            attributes=start.attributes,
-            start=c.encode(start),
-            wake_at=Millis(now + delay_ms) if delay_ms else None,
-        )
-        if await self._creator.create(new) is Outcome.ID_TAKEN:
-            raise IdTaken(f"{run_id} exists already.", run_id=run_id)
-        if self.work is not None:
-            self.work.on_created(new.wake_at)
-        return StartResult(uid, run_id, created=True)
-
-    async def _attach(self, row: RunRow, start: c.StartRun, existing: str) -> StartResult:
-        hint = "Choose another id, or omit it for a new run."
-        if row.status == MOVED:
-            raise IdTaken(f"{row.id} is the id of a run that was moved{moved_to(row)}.", hint=hint, run_id=row.id)
-        if row.status == IMPORTED:
-            raise IdTaken(f"{row.id} is the id of an imported run.", hint=hint, run_id=row.id)
-        if existing == "refuse":
-            raise IdTaken(f"{row.id} exists already.", hint=hint, run_id=row.id)
-        if row.workflow != start.workflow:
-            raise IdTaken(
-                f"{row.id} exists as a run of {row.workflow}, not of {start.workflow}.", hint=hint, run_id=row.id
-            )
-        before = await self.reader.started_with(row)
-        there, here = await self.values.load(bytes(before.input)), await self.values.load(bytes(start.input))
-        here = read_words_like(here, start.words, there)
-        if isinstance(before, c.StartRun):
-            there = read_words_like(there, before.words, here)
-        differences = input_differences(row.style)(there, here)
-        if isinstance(start, c.StartGoal):
-            goals, wanted = await self.reader.goals_of(row), goals_in(start)
-            if goals and wanted and goals != wanted:
-                differences = {"goals": (goals, wanted), **differences}
-        if differences:
-            text = values.preview_text
-            changes = ", ".join(f"{k}: {text(a)} there, {text(b)} here" for k, (a, b) in differences.items())
-            raise IdTaken(f"{row.id} exists with another input ({changes}).", hint=hint, run_id=row.id)
-        return StartResult(row.uid, row.id, created=False)
 
     # --- commands -------------------------------------------------------------------------------------------------
 
@@ -448,14 +371,15 @@ class RunService:
 
     async def _check(self, row: RunRow, command: c.Mailed) -> None:
         """Refuse a command by the run's current state, as far as possible, because mail gets no answer."""
-        if isinstance(command, (*UNCHECKED, c.PatchRun)):
-            return  # a patch was judged before it was sent
-        machine = await self.reader.machine(row)
-        machine.decide(command, Env(now=self.clock.now_ms(), check=check_schema))
+        if isinstance(command, c.SetResult):
+            await self._unowned.decide(row, command)  # this loads a large result
+        elif not isinstance(command, (*UNCHECKED, c.PatchRun)):  # a patch was judged before it was sent
+            machine = await self.reader.machine(row)
+            machine.decide(command, Env(now=self.clock.now_ms(), check=check_schema))
 
-    async def judge_retry(self, row: RunRow, command: c.RetryRun) -> None:
-        """Raise the refusal of a retry. Changes nothing."""
-        await self._unowned.decide(row, command)
+    async def judge(self, row: RunRow, command: c.Mailed, blobs: Mapping[str, bytes] | None = None) -> Decision:
+        """Decide a command on a copy of a run, and change nothing. ``blobs`` are not stored yet. Raises the refusal."""
+        return await self._unowned.judge(row, command, blobs, retry=isinstance(command, REOPENING))
 
     async def _reopen(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
         """Retry a run that is over or held. A run that a host owns gets the command by mail."""

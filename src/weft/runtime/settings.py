@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import msgspec
 
+from weft.ports.step_logs import LogLimits
 from weft.runtime.patch_limits import DEFAULT_LIMITS, PatchLimits
 from weft.runtime.retention_policy import RetentionPolicy
+from weft.runtime.tool_settings import ToolSettings
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,5 +54,15 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How often to look for what need not be kept any longer; 0 means never."""
     patch_limits: PatchLimits = DEFAULT_LIMITS
     """How many patches a run can have."""
+    tools: ToolSettings = ToolSettings()
+    """When pipelines of agents become tools."""
+    step_logs: LogLimits | None = LogLimits()
+    """How much is kept of what the steps of a run print; None keeps nothing."""
+    redis: str = ""
+    """The URL of a Redis server; empty without one."""
+    redis_prefix: str = ""
+    """The beginning of the names of streams for workers."""
+    stream_lease_seconds: float = 30.0
+    """How long a worker on a stream may leave its task untouched before it counts as gone."""
     tolerant: bool = False
     """Whether a divergence in arguments is only logged."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
+from weft.runtime.redis_watch import RedisReport
 from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
@@ -21,6 +22,8 @@ class HostStatus:
         self.failure: BaseException | None = None
         """Why this host can no longer work: one of its own tasks failed, or a loop kept ending."""
         self.on_failure = on_failure
+        self.redis: Callable[[], RedisReport] | None = None
+        """Returns what this host says about its Redis server; None without one."""
 
     def fail(self, what: str, error: BaseException) -> None:
         """Mark the host as failed: its health check fails, and its process stops it."""

@@ -16,7 +16,7 @@ class TagView(msgspec.Struct, frozen=True, kw_only=True):
     workflow: str
     tag: str
     version: str | None
-    """None if its first move was undone."""
+    """None if it was removed, or its first move was undone."""
     cursor: int
     """The number of the move that led to the version."""
     moves: int

@@ -91,8 +91,8 @@ class WorkflowTags:
 
     def _names_nothing(self, tag: Tag) -> str:
         raise NotFound(
-            f"{tag.key.workflow}:{tag.key.tag} names no version: its first move was undone.",
-            hint=f"weft workflows tag {tag.key.workflow} {tag.key.tag} --redo",
+            f"{tag.key.workflow}:{tag.key.tag} names no version: it was removed, or its first move was undone.",
+            hint=f"weft workflows tag {tag.key.workflow} {tag.key.tag} shows its moves.",
         )
 
     # --- changing -------------------------------------------------------------------------------------------------
@@ -124,6 +124,18 @@ class WorkflowTags:
         )
         move = TagMove(number=number, before=known.version, after=version, by=by, at=at, reason=reason)
         return moved if await self._tags.write(moved, move) else None
+
+    async def remove(self, workflow: str, tag: str, *, by: str = "", reason: str = "") -> Tag:
+        """Let a tag name nothing, which is a move that can be undone. Raises NotFound."""
+        key = TagKey(self._tenant, workflow, check_tag(tag))
+        for _ in range(TRIES_MAX):
+            known = await self._own(key)
+            if not known.version:
+                raise await self._unknown(workflow, tag)
+            moved = await self.move_from(known, "", by=by, reason=reason)
+            if moved is not None:
+                return moved
+        raise _contended(key)
 
     async def undo(self, workflow: str, tag: str, *, by: str = "", reason: str = "") -> Tag:
         """Take a tag back to where it was before its last move. Raises Refused if there is none."""

@@ -15,36 +15,34 @@ from typing import Any
 import msgspec
 
 from weft.core import commands as c
-from weft.core.ids import TENANT_MARK, RunId, RunUid, Seq
+from weft.core.ids import TENANT_MARK, Millis, RunId, RunUid, Seq
+from weft.core.ledger import LedgerRow, run_of
 from weft.errors import NotAllowed, NotFound, UnknownWorkflow, UsageError
 from weft.ports.blobs import Blobs
+from weft.ports.budgets import Budgets
 from weft.ports.definitions import Definitions
 from weft.ports.retention import AuditEntry, Holds, Retention
-from weft.ports.store import (
-    Append,
-    Directory,
-    KeyRow,
-    Loaded,
-    Mail,
-    Outcome,
-    Page,
-    RunLog,
-    RunQuery,
-    RunRow,
-    Store,
-    StoredEvent,
-)
+from weft.ports.run_query import RunCount, RunQuery
+from weft.ports.saved_views import SavedView, SavedViews
+from weft.ports.starts import RuledStarts
+from weft.ports.step_logs import LogQuery, LogTotals, StepLogs, StoredLine
+from weft.ports.store import Append, Directory, KeyRow, Loaded, Mail, Outcome, Page, RunLog, RunRow, Store, StoredEvent
 from weft.ports.streams import Chunk, NewChunk, Streams
 from weft.ports.tags import Tag, TagKey, TagMove, Tags
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.offered_versions import sees_version
 from weft.runtime.orders import StartOrder, check_run_id, pin_version
 from weft.runtime.runs import Ending
-from weft.runtime.service import RunService, StartResult
+from weft.runtime.service import RunService
+from weft.runtime.start_support import StartOptions, StartResult
 from weft.runtime.tags import OPERATOR
 from weft.runtime.tenant_retention import TenantHolds, TenantRetention, full_id
 from weft.runtime.version_refs import is_version_ref
 
+NAMES_MAX = 500
+"""Among how many workflows those of a tenant are found."""
+EXAMINED_MAX = 10_000
+"""Among how many of the newest runs of a workflow and status one of a tenant is found."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 
 
@@ -101,12 +99,10 @@ class TenantService(RunService):
             raise UnknownWorkflow(f'There is no version "{order.version}" of "{order.workflow}".')
         return await super().start(order, catalogue)
 
-    async def create(
-        self, start: c.StartRun, *, chosen: bool, existing: str = "attach", delay_ms: int = 0
-    ) -> StartResult:
+    async def create(self, start: c.StartRun, options: StartOptions) -> StartResult:
         full = msgspec.structs.replace(start, run_id=check_run_id(self.with_prefix(start.run_id)))
-        started = await self._service.create(full, chosen=chosen, existing=existing, delay_ms=delay_ms)
-        return StartResult(started.uid, self.without_prefix(started.id), started.created)
+        started = await self._service.create(full, options)
+        return msgspec.structs.replace(started, id=self.without_prefix(started.id))
 
     async def tell(self, run_id: RunId, command: c.Mailed, *, key: str | None = None) -> None:
         await self.wait_for_store(self.row(run_id), f"it is unknown whether there is a run {run_id!r}")
@@ -156,6 +152,10 @@ class _TenantStore:
         self.holds: Holds = TenantHolds(store.holds, self.directory, prefix)
         self.tags: Tags = _TenantTags(store.tags, tenant)
         self.streams: Streams = _TenantStreams(store.streams, self.directory)
+        self.step_logs: StepLogs = _TenantStepLogs(store.step_logs, self.directory)  # type: ignore[assignment]
+        self.saved_views: SavedViews = _TenantViews(store.saved_views, tenant)
+        self.starts: RuledStarts = _TenantStarts(store.starts, self.directory)  # type: ignore[assignment]
+        self.budgets: Budgets = _TenantBudgets(store.budgets, self.directory)
 
 
 class _TenantDirectory:
@@ -178,6 +178,18 @@ class _TenantDirectory:
         wanted = msgspec.structs.replace(query, id_prefix=full_id(self._prefix, query.id_prefix or ""))
         page = await self._directory.search(wanted)
         return Page([row for row in map(self._visible, page.rows) if row is not None], page.cursor)
+
+    async def count(self, queries: Sequence[RunQuery], *, limit: int) -> Sequence[RunCount]:
+        wanted = [
+            msgspec.structs.replace(query, id_prefix=full_id(self._prefix, query.id_prefix or "")) for query in queries
+        ]
+        return await self._directory.count(wanted, limit=limit)
+
+    async def workflows(self, prefix: str = "", *, limit: int) -> Sequence[str]:
+        """Return the workflows of which the tenant has runs."""
+        names = await self._directory.workflows(prefix, limit=NAMES_MAX)
+        counts = await self.count([RunQuery(workflow=name, scan=EXAMINED_MAX) for name in names], limit=1)
+        return [name for name, found in zip(names, counts, strict=True) if found.count][:limit]
 
     async def open_versions(self, id_prefix: str = "") -> Mapping[tuple[str, str], int]:
         return await self._directory.open_versions(full_id(self._prefix, id_prefix))
@@ -216,6 +228,37 @@ class _TenantTags:
         return OPERATOR, self._tenant
 
 
+class _TenantViews:
+    """The saved views of one tenant."""
+
+    def __init__(self, views: SavedViews, tenant: str) -> None:
+        self._views = views
+        self._tenant = tenant
+
+    async def put(self, view: SavedView) -> None:
+        if view.tenant == self._tenant:
+            await self._views.put(view)
+
+    async def list(self, tenant: str) -> Sequence[SavedView]:
+        return await self._views.list(self._tenant) if tenant == self._tenant else ()
+
+    async def remove(self, tenant: str, name: str) -> bool:
+        return tenant == self._tenant and await self._views.remove(self._tenant, name)
+
+
+class _TenantStarts:
+    """Reads the rules about starts. Starts go through the service of the operator, with full ids."""
+
+    def __init__(self, starts: RuledStarts, directory: Directory) -> None:
+        self._directory = directory
+        self.rule = starts.rule
+        self._starts = starts
+
+    async def with_slot(self, slot: str) -> Mapping[RunUid, RunId]:
+        found = [await self._directory.row(uid) for uid in await self._starts.with_slot(slot)]
+        return {run.uid: run.id for run in found if run is not None}
+
+
 class _TenantLog:
     """Reads the logs of one tenant's runs; any other run has none."""
 
@@ -236,6 +279,39 @@ class _TenantLog:
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return await self._log.inbox(uid) if await self._directory.row(uid) is not None else ()
+
+    async def refers_to(self, uid: RunUid, digest: str) -> bool:
+        return await self._directory.row(uid) is not None and await self._log.refers_to(uid, digest)
+
+
+class _TenantStepLogs:
+    """Reads what steps of one tenant's runs printed; any other run has nothing."""
+
+    def __init__(self, logs: StepLogs, directory: Directory) -> None:
+        self._logs = logs
+        self._directory = directory
+
+    async def read(self, uid: RunUid, query: LogQuery) -> Sequence[StoredLine]:
+        return await self._logs.read(uid, query) if await self._directory.row(uid) is not None else ()
+
+    async def totals(self, uid: RunUid) -> LogTotals:
+        return await self._logs.totals(uid) if await self._directory.row(uid) is not None else LogTotals()
+
+
+class _TenantBudgets:
+    """Reads what one tenant's runs have spent; any other run has spent nothing."""
+
+    def __init__(self, budgets: Budgets, directory: Directory) -> None:
+        self._budgets = budgets
+        self._directory = directory
+
+    async def read(self, scopes: Sequence[str]) -> Sequence[LedgerRow]:
+        runs = {run_of(scope) for scope in scopes}
+        own = {uid for uid in runs if await self._directory.row(RunUid(uid)) is not None}
+        return await self._budgets.read([scope for scope in scopes if run_of(scope) in own])
+
+    async def forget(self, *, ended_before: Millis) -> int:
+        return await self._budgets.forget(ended_before=ended_before)
 
 
 class _TenantStreams:

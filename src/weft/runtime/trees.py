@@ -10,9 +10,13 @@ Rules: docs/internals/engine.md#rule-32.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
+from msgspec import Raw
+
 from weft.core.ids import RunUid
+from weft.core.run.env import allow_any_child
 from weft.core.run.state import State
 from weft.core.run.tree import depth_of, root_of
 from weft.errors import LimitExceeded, RunCancelled
@@ -73,6 +77,8 @@ class Trees:
         self._retry_until_available = retry
         self._limits = limits
         self._trees: dict[str, Tree] = {}
+        self.permits: Callable[[State, str, Raw], None] = allow_any_child
+        """Checks whether the policy permits a child run of a workflow. Raises NotAllowed."""
 
     # --- what happens to runs -------------------------------------------------------------------------------------
 
@@ -99,8 +105,12 @@ class Trees:
 
     # --- checks ---------------------------------------------------------------------------------------------------
 
-    def check(self, state: State) -> None:
-        """Check whether this run may start another child. Raises LimitExceeded, RunCancelled."""
+    def check(self, state: State, workflow: str, given: Raw) -> None:
+        """Check whether this run may start a child run with this input.
+
+        Raises LimitExceeded, RunCancelled, NotAllowed.
+        """
+        self.permits(state, workflow, given)
         settings = self._limits
         root = root_of(state)
         tree = self._tree(root)

@@ -9,7 +9,7 @@ Rules: docs/internals/engine.md#rule-32.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -20,32 +20,29 @@ from weft.core import events as e
 from weft.core.code.machine import CodeMachine
 from weft.core.decider import Machine
 from weft.core.ids import EntryId, HostId, Millis, RunId, RunUid, Seq, tenant_prefix
+from weft.core.ledger import Move
 from weft.core.run import lifecycle, messages
+from weft.core.run.covers import OpenCovers
 from weft.core.run.env import Env
 from weft.core.run.state import FOLD
 from weft.core.schedule.calendar import ATTRIBUTE, schedule_id
-from weft.errors import NotFound, Refused, RunUnreadable
+from weft.errors import NotFound, Refused, RunOpen, RunUnreadable
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock, Ids
-from weft.ports.store import (
-    PENDING,
-    Append,
-    KeyRow,
-    Mail,
-    Outcome,
-    Release,
-    Resolved,
-    RunQuery,
-    RunRow,
-    Store,
-    StoredEvent,
-)
+from weft.ports.new_run import NewRun
+from weft.ports.run_query import RunQuery
+from weft.ports.store import PENDING, Append, KeyRow, Mail, Outcome, Release, Resolved, RunRow, Store, StoredEvent
 from weft.runtime.decision_inputs import DecisionInputs
+from weft.runtime.hooks import HookTable
 from weft.runtime.programs import has_dead_letters
 from weft.runtime.reader import RunReader
 from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, version_marks
+from weft.runtime.run.deliveries import deliveries_of
 from weft.runtime.run.log_reading import needs_log
 from weft.runtime.schemas import check_schema
+
+Decision = tuple[Machine, DecisionInputs, Sequence[e.AnyEvent]]
+"""A copy of a run, the environment of its decisions, and the events that a command causes."""
 
 CHECKED_MAX = 10_000
 
@@ -62,8 +59,13 @@ class UnownedRuns:
         tell: Callable[[RunId, c.Mailed], Awaitable[None]],
         *,
         patches_max: int,
+        hooks: Callable[[], HookTable | None],
     ) -> None:
-        """``tell`` gives a command to a run on any host. ``patches_max``: how many patches a run can have."""
+        """``tell`` gives a command to a run on any host. ``patches_max``: how many patches a run can have.
+
+        ``hooks`` returns the hooks of this process, if it has any.
+        """
+        self._hooks = hooks
         self._patches_max = patches_max
         self._store = store
         self._clock = clock
@@ -87,10 +89,16 @@ class UnownedRuns:
         machine, inputs, decided = await self.decide(row, command)
         now = Millis(inputs.env.now)
         events: list[StoredEvent] = []
+        hooks, deliveries = self._hooks(), list[NewRun]()
+        covers, moves = OpenCovers(machine.state), list[Move]()
         while decided:
             for event in decided:
                 machine.evolve(event, at=now)
+                if machine.state.accounted:
+                    moves += covers.moves(machine.state, event, ())
                 events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
+                if hooks is not None:
+                    deliveries += deliveries_of(machine, event, hooks, None, now)
             inputs.record(decided)
             # The answer to a review is followed by the patch.
             decided = await inputs.decided(machine.follow) if isinstance(command, c.DecideAsk) else ()
@@ -107,22 +115,43 @@ class UnownedRuns:
             reopen=now,
             resolved=Resolved(version, row.style) if version else None,
             keys=[token] if token is not None else [],
+            children=deliveries,
             refs=await inputs.write(),
             mail_taken=row.mail,
+            ledger=moves,
         )
         (outcome,) = await self._store.log.commit([append], self._claimant())
+        if outcome is Outcome.SLOT_TAKEN:
+            raise RunOpen(
+                f"{row.id} cannot go on: another run with its key is open.",
+                hint="Cancel that run, or wait until it has ended.",
+                run_id=row.id,
+            )
         if outcome is not Outcome.ACCEPTED:
             raise Refused(f"{row.id} is already being retried by another process.")
 
-    async def decide(self, row: RunRow, command: c.Mailed) -> tuple[Machine, DecisionInputs, Sequence[e.AnyEvent]]:
+    async def decide(self, row: RunRow, command: c.Mailed) -> Decision:
         """Decide a command to a run that is over or held, and change nothing. Raises Refused."""
+        return await self.judge(row, command, retry=True)
+
+    async def judge(
+        self, row: RunRow, command: c.Mailed, blobs: Mapping[str, bytes] | None = None, *, retry: bool = False
+    ) -> Decision:
+        """Decide a command on a copy of a run, and change nothing. Raises the refusal.
+
+        ``blobs`` are contents that the command refers to and that are not stored yet. With ``retry``, a command without
+        an effect is refused too.
+        """
         machine = await self._reader.machine(row)
         now = max(self._clock.now_ms(), machine.state.at)
         judges = needs_log(machine, command) or isinstance(command, c.DecideAsk)
         past = await self._reader.past(row) if judges else None
         read = partial(self._reader.read_versions, row)
         inputs = DecisionInputs(self._store.blobs, now, past, read, patches_max=self._patches_max)
-        return machine, inputs, await inputs.decided(lambda env: decide_retry(machine, row, command, env))
+        inputs.know(blobs or {})
+        if retry:
+            return machine, inputs, await inputs.decided(lambda env: decide_retry(machine, row, command, env))
+        return machine, inputs, await inputs.decided(lambda env: machine.decide(command, env))
 
     # --- runs that no host has claimed ----------------------------------------------------------------------------
 
@@ -154,8 +183,11 @@ class UnownedRuns:
         """
         machine = await self._reader.machine(row)
         seq, now = Seq(machine.state.seq), Millis(max(self._clock.now_ms(), machine.state.at))
+        decided = machine.decide(command, Env(now=now, check=check_schema, patches_max=self._patches_max))
+        if not isinstance(decided[0], e.RunPatched):
+            return False  # it waits, or people are asked: that is for the next host
         events = []
-        for event in machine.decide(command, Env(now=now, check=check_schema, patches_max=self._patches_max)):
+        for event in decided:
             machine.evolve(event, at=now)
             events.append(StoredEvent(Seq(machine.state.seq), now, e.encode(event)))
         host = self._claimant()

@@ -58,7 +58,8 @@ class _MadeFrom(msgspec.Struct):
     base: str = ""
 
 
-NOT_WORKFLOWS = (*INTERNAL_WORKFLOWS, CATALOGUE, HOST_STEPS)
+NOT_WORKFLOWS = (*INTERNAL_WORKFLOWS, "weft.agent", CATALOGUE, HOST_STEPS)
+"""What Weft brings itself, and what is stored like a workflow. None of them has versions that people choose."""
 
 _made_from = msgspec.json.Decoder(_MadeFrom)
 
@@ -144,6 +145,11 @@ class VersionService:
         values.encode([name, tag, version, reason], what="the tag has")
         await self.check_exists(name, version)
         moved = await self._service.tags.move(name, tag, version, by=by, reason=reason)
+        return tag_view(moved, self._service.tenant)
+
+    async def remove_tag(self, name: str, tag: str, *, by: str = "", reason: str = "") -> TagView:
+        """Let a tag name nothing, until the removal is undone. Raises NotFound."""
+        moved = await self._service.tags.remove(name, tag, by=by, reason=reason)
         return tag_view(moved, self._service.tenant)
 
     async def publish(self, name: str, tag: str, patch: WorkflowPatch) -> PublishedVersion:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from weft.errors import IdTaken, NotFound, Refused, UsageError
-from weft.observe.diff import Diff
+from weft.errors import IdTaken, LimitExceeded, NotFound, Refused, RunUnreadable, UsageError
+from weft.observe.dry_runs import DryRun
+from weft.observe.pictures.drawn import DrawnPicture
 from weft.runtime.forks import Forked
 from weft.server.endpoints import forks
 from weft.server.identity import AccessScope
@@ -19,6 +20,7 @@ FORKS = (
         scope=AccessScope.OPERATE,
         body=forks.NewFork,
         answer=Forked,
+        dry_answer=DryRun,
         statuses=(201,),
         errors=(NotFound, Refused, IdTaken, UsageError),
     ),
@@ -30,7 +32,18 @@ FORKS = (
         endpoint=forks.diff,
         scope=AccessScope.READ,
         query=forks.DiffQuery,
-        answer=Diff,
+        answer=forks.RunsDiff,
         errors=(NotFound, Refused),
+    ),
+    ApiRoute(
+        name="getUnitedPicture",
+        method="GET",
+        path=f"{API}/runs/{{id}}/diff/{{other}}/picture",
+        summary="One picture with the boxes and arrows of two runs",
+        endpoint=forks.united_picture,
+        scope=AccessScope.READ,
+        query=forks.DiffQuery,
+        answer=DrawnPicture,
+        errors=(NotFound, Refused, RunUnreadable, LimitExceeded),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from weft.errors import BadValue, NotFound, Refused, RunFinished, UsageError
+from weft.observe.dry_runs import DryRun
 from weft.server import views
 from weft.server.endpoints import by_hand
 from weft.server.identity import AccessScope
@@ -18,6 +19,7 @@ BY_HAND = (
         scope=AccessScope.OPERATE,
         body=by_hand.SetByHand,
         answer=views.Accepted,
+        dry_answer=DryRun,
         errors=(NotFound, Refused, RunFinished, BadValue, UsageError),
     ),
 )

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.core.goal.plan import GoalPlan
+from weft.graphs.load import LoadedGraph
 
 
 class HostedWorkflow(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,6 +19,12 @@ class HostedWorkflow(msgspec.Struct, frozen=True, kw_only=True):
     style: str
     description: str = ""
     input: Mapping[str, Any] | None = None
+    where: str = ""
+    """The file and line of its code: ``app.py:22``."""
+    goals: Sequence[str] = ()
+    """The steps whose results it wants, if it is a goal."""
+    offered: bool = False
+    """Whether MCP clients may start it."""
 
 
 class Hosted(Protocol):
@@ -27,6 +34,14 @@ class Hosted(Protocol):
         """Return all registered workflows, by name."""
         ...
 
+    def result_schema(self, workflow: HostedWorkflow) -> Mapping[str, Any] | None:
+        """Return the JSON Schema of a workflow's result; None if it is not known."""
+        ...
+
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> GoalPlan:
         """Plan how to reach these goals. Raises UnknownStep."""
+        ...
+
+    def freeze(self, goals: Sequence[str], given: Sequence[str], name: str) -> LoadedGraph:
+        """Return a graph that does what the plan of these goals does. Raises UnknownStep, BadPlan, BadGraph."""
         ...

@@ -11,7 +11,7 @@ import ipaddress
 from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
@@ -19,7 +19,27 @@ import msgspec
 from weft.errors import NotAllowed
 from weft.server.settings import PUBLIC_URL, public_url
 
+LISTENS = "weft.listens"
+"""Is in the ASGI scope when the caller of an open live connection is identified again, which is no new request."""
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Origin(NamedTuple):
+    """Scheme, host and port of a server."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def is_private(self) -> bool:
+        """Return whether nobody can listen on the way to this server: it is reached by TLS, or on this machine."""
+        return self.scheme == "https" or self.is_local
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether the server is on this machine."""
+        return is_loopback(self.host)
 
 
 class AccessScope(StrEnum):
@@ -80,31 +100,56 @@ class LoopbackGate:
         host = headers.get("host", "")
         if host and not is_loopback(_hostname(f"//{host}")):
             raise NotAllowed(f"{host[:100]!r} is not a name of this machine.", hint="Use localhost or 127.0.0.1.")
-        origin = headers.get("origin")
-        if origin is not None and not _is_same_origin(origin, scope, host):
-            raise NotAllowed(
-                f"A page of {origin[:100]!r} may not use this server.",
-                hint=f"Create keys, or set {PUBLIC_URL} if the page is from this server.",
-            )
+        refuse_other_origin(scope, headers)
         return LOCAL_CALLER
 
 
-def _is_same_origin(origin: str, scope: Mapping[str, Any], host: str) -> bool:
-    """Return whether a page came from this server: the same scheme, host and port, or those of its public URL."""
+def refuse_forgery(scope: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+    """Refuse a request that a page of another site may have made with the cookie of its visitor. Raises NotAllowed.
+
+    Whatever changes something, and every WebSocket, must say which page it comes from, as all browsers do.
+    """
+    refuse_other_origin(scope, headers)
+    reads = scope["type"] == "http" and scope["method"] in ("GET", "HEAD")
+    if not reads and "origin" not in headers:
+        raise NotAllowed(
+            "A request with a session must have an Origin.", hint="Programs send Authorization: Bearer KEY."
+        )
+
+
+def refuse_other_origin(scope: Mapping[str, Any], headers: Mapping[str, str]) -> None:
+    """Refuse a request of a page of another site. Raises NotAllowed."""
+    origin = headers.get("origin")
+    if origin is not None and parse_origin(origin) not in own_origins(scope, headers):
+        raise NotAllowed(
+            f"A page of {origin[:100]!r} may not use this server.",
+            hint=f"Create keys, or set {PUBLIC_URL} if the page is from this server.",
+        )
+
+
+def own_origins(scope: Mapping[str, Any], headers: Mapping[str, str]) -> set[Origin]:
+    """Return scheme, host and port of this server, as the request names it and as its public URL does."""
     scheme = {"ws": "http", "wss": "https"}.get(scope.get("scheme", "http"), scope.get("scheme", "http"))
-    page = _origin_of(origin)
-    return page is not None and page in (_origin_of(f"{scheme}://{host}"), _origin_of(public_url()))
+    origins = (parse_origin(f"{scheme}://{headers.get('host', '')}"), parse_origin(public_url()))
+    return {origin for origin in origins if origin is not None}
+
+
+def page_origin(scope: Mapping[str, Any], headers: Mapping[str, str]) -> Origin | None:
+    """Return the origin of the page that made a request, or of the server, if the request has none."""
+    own = headers.get("origin")
+    scheme = scope.get("scheme", "http")
+    return parse_origin(own if own is not None else f"{scheme}://{headers.get('host', '')}")
 
 
 @lru_cache(maxsize=256)
-def _origin_of(url: str) -> tuple[str, str, int] | None:
+def parse_origin(url: str) -> Origin | None:
     """Return scheme, host and port of a URL; None if it has none."""
     try:
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORTS[parts.scheme]
     except (ValueError, KeyError):
         return None
-    return (parts.scheme, parts.hostname, port) if parts.hostname else None
+    return Origin(parts.scheme, parts.hostname, port) if parts.hostname else None
 
 
 @lru_cache(maxsize=256)

@@ -22,7 +22,7 @@ from weft.cache import BoundedCache
 from weft.core.ids import Epoch, HostId, RunUid
 from weft.errors import NotFound, Refused, StoreError
 from weft.ports.hosts import HostRow
-from weft.ports.store import TaskOffer
+from weft.ports.tasks import TaskOffer
 from weft.runtime.background import BackgroundLoop
 from weft.runtime.service import RunService
 from weft.tokens import InvalidToken, pack, unpack

@@ -12,9 +12,14 @@ from functools import lru_cache
 import msgspec
 
 from weft.cache import BoundedCache
+from weft.ports.rate_buckets import RateBuckets
 from weft.server.asgi import Receive
 from weft.server.problems import BUSY, RETRY_AFTER_SECONDS, RequestRefused
 
+SHARE_SECONDS = 0.01
+"""A server takes the tokens of this much time at once, at least one."""
+KEPT_SECONDS = 1.0
+"""Tokens that were taken and not spent are worth nothing after this time."""
 # Reads every byte once, whatever the bytes are. A string that is not closed extends to the end.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -159,25 +164,101 @@ def _depth(bare: bytes) -> int:
 
 
 class RequestRates:
-    """A token bucket per caller. The callers that have been silent longest are forgotten first."""
+    """A token bucket per caller. The callers that have been silent longest are forgotten first.
 
-    def __init__(self, per_second: float, callers_max: int = 10_000) -> None:
+    With Redis, the bucket of a caller with a name is shared by all servers of a deployment. A server takes a few tokens
+    at once and spends them by itself, so that most requests ask nobody. While Redis does not answer, every server has
+    buckets of its own.
+    """
+
+    def __init__(
+        self,
+        per_second: float,
+        shared: Callable[[], RateBuckets | None] = lambda: None,
+        *,
+        unnamed: str = "",
+        callers_max: int = 10_000,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``shared`` returns the buckets of all servers; None if this server counts alone, as for ``unnamed``."""
         self._per_second = per_second
         self._burst = 2 * per_second
+        self._shared = shared
+        self._unnamed = unnamed
+        self._monotonic = monotonic
         self._buckets: BoundedCache[str, tuple[float, float]] = BoundedCache(callers_max)
+        self._taken: BoundedCache[str, _Taken] = BoundedCache(callers_max)
 
-    def take(self, caller: str, now: float | None = None) -> None:
+    async def take(self, caller: str) -> None:
         """Count a request. Raises RequestRefused if the caller makes too many."""
-        moment = time.monotonic() if now is None else now
-        tokens, since = self._buckets.get(caller) or (self._burst, moment)
-        tokens = min(self._burst, tokens + (moment - since) * self._per_second)
-        allowed = tokens >= 1
-        self._buckets.put(caller, (tokens - 1 if allowed else tokens, moment))
+        shared = self._shared() if caller != self._unnamed else None
+        allowed = None if shared is None else await self._take_shared(shared, caller)
+        if allowed is None:
+            allowed = self._take_own(caller)
         if not allowed:
             raise busy(
                 f"The caller makes more than {self._per_second:g} requests per second.",
                 max(1, round(1 / self._per_second)),
             )
+
+    def _take_own(self, caller: str) -> bool:
+        moment = self._monotonic()
+        tokens, since = self._buckets.get(caller) or (self._burst, moment)
+        tokens = min(self._burst, tokens + (moment - since) * self._per_second)
+        allowed = tokens >= 1
+        self._buckets.put(caller, (tokens - 1 if allowed else tokens, moment))
+        return allowed
+
+    async def _take_shared(self, shared: RateBuckets, caller: str) -> bool | None:
+        """Return whether the shared bucket allows a request; None if it cannot be asked."""
+        taken = self._taken.get(caller)
+        if taken is None:
+            taken = _Taken()
+            self._taken.put(caller, taken)
+        while not taken.spend(self._monotonic()):
+            # Requests that come meanwhile wait for the same answer.
+            if taken.asking is None:
+                taken.asking = asyncio.ensure_future(self._ask(shared, caller, taken))
+            taken.waiting += 1
+            try:
+                given = await asyncio.shield(taken.asking)
+            finally:
+                taken.waiting -= 1
+            if not given:
+                return None if given is None else False
+        return True
+
+    async def _ask(self, shared: RateBuckets, caller: str, taken: _Taken) -> int | None:
+        try:
+            await asyncio.sleep(0)  # let all requests that are there be counted
+            wanted = max(1, taken.waiting, int(self._per_second * SHARE_SECONDS))
+            given = await shared.take(caller, wanted=wanted, per_second=self._per_second, burst=self._burst)
+            if given:
+                taken.tokens, taken.until = given, self._monotonic() + KEPT_SECONDS
+            return given
+        finally:
+            taken.asking = None
+
+
+class _Taken:
+    """The tokens that this server has taken from one caller's bucket and not spent."""
+
+    __slots__ = ("asking", "tokens", "until", "waiting")
+
+    def __init__(self) -> None:
+        self.tokens = 0
+        self.until = 0.0
+        self.asking: asyncio.Task[int | None] | None = None
+        """The question for more."""
+        self.waiting = 0
+        """How many requests wait for its answer."""
+
+    def spend(self, now: float) -> bool:
+        """Spend one token, if there is one."""
+        if self.tokens < 1 or now > self.until:
+            return False
+        self.tokens -= 1
+        return True
 
 
 def busy(detail: str, retry_after: int = RETRY_AFTER_SECONDS) -> RequestRefused:

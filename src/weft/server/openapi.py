@@ -59,7 +59,7 @@ def openapi_document(routes: Sequence[ApiRoute]) -> dict[str, Any]:
 def _schemas(routes: Sequence[ApiRoute]) -> tuple[dict[Any, Any], dict[str, Any]]:
     types: dict[Any, None] = {ProblemDetails: None}
     for route in routes:
-        types.update(dict.fromkeys(one for one in (route.body, route.answer) if one is not None))
+        types.update(dict.fromkeys(one for one in (route.body, route.answer, route.dry_answer) if one is not None))
     found, components = msgspec.json.schema_components(list(types), ref_template=REF)
     return dict(zip(types, found, strict=True)), components
 
@@ -140,6 +140,10 @@ def _answers(route: ApiRoute, schemas: dict[Any, Any]) -> dict[str, Any]:
         str(status): {"description": TITLES.get(status, "Done"), "content": {media: {"schema": schema}}}
         for status in route.statuses
     }
+    if route.dry_answer is not None:
+        dry = schemas[route.dry_answer]
+        both = {"anyOf": [schema, dry]} if "200" in found else dry
+        found["200"] = {"description": TITLES.get(200, "Done"), "content": {media: {"schema": both}}}
     if "204" in found:
         found["204"] = {"description": "The client has seen everything"}
     return found
@@ -149,6 +153,7 @@ def _problems(route: ApiRoute) -> dict[str, Any]:
     statuses = {400, 413, 422, 429, 431, *([408] if route.is_write else [])} | {
         status_of(error("example")) for error in route.errors
     }
+    statuses |= set(route.refusals)
     if route.scope is not None:
         statuses |= {401, 403, 503}
     if route.body is msgspec.Raw:

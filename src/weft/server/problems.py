@@ -76,7 +76,7 @@ TITLES = {
 }
 
 # A code that has a status of its own. A broken bundle is a file of the caller; a broken store is ours.
-CODES = {BUSY: 429, "bundle.corrupt": 422}
+CODES = {BUSY: 429, "bundle.corrupt": 422, "policy.denied": 403, "policy.limit": 429}
 # Otherwise, the first class that matches gives the status.
 STATUSES: tuple[tuple[type[WeftError], int], ...] = (
     (NotFound, 404),

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 import msgspec
 from msgspec import Meta
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+ROLE = "role:"
 KEY_CHARS_MAX = 200
 Key = Annotated[str, Meta(min_length=1, max_length=KEY_CHARS_MAX, pattern=r"^[\x21-\x7e]+$")]
 """An idempotency key."""
@@ -43,7 +44,7 @@ SINGLE_HEADERS = (
 )
 
 
-class Reply(msgspec.Struct, frozen=True):
+class ApiReply(msgspec.Struct, frozen=True):
     """An answer with its status and headers."""
 
     body: Any
@@ -61,6 +62,8 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
     body: msgspec.Struct | msgspec.Raw | None = None
     key: str | None = None
     """The caller's idempotency key."""
+    scope: Mapping[str, Any] = {}
+    """The ASGI scope of the request."""
     root: str = ""
     """The path under which the API is mounted."""
     headers: Mapping[str, str] = {}
@@ -73,12 +76,23 @@ class ApiCall(msgspec.Struct, kw_only=True, eq=False):
         tenant = self.identity.tenant
         return f"@{tenant}" if tenant else self.address
 
+    @property
+    def path(self) -> str:
+        """Return the path below the mount point, as it was sent."""
+        return path_of(self.scope).decode("latin-1")
+
     def by(self, named: str = "") -> str:
         """Return who makes the request: the name in the API key or, without keys, the name that the request gives.
 
         If it gives none, that is the name of the open server's caller, ``local``.
         """
         return named if named and self.identity.groups is None else self.identity.subject
+
+    @property
+    def roles(self) -> list[str]:
+        """The roles of the caller, as rules of the policy name them."""
+        groups = self.identity.groups or ()
+        return sorted(group.removeprefix(ROLE) for group in groups if group.startswith(ROLE))
 
     @property
     def service(self) -> RunService:
@@ -117,6 +131,15 @@ def read_headers(scope: Mapping[str, Any]) -> dict[str, str]:
             if names.count(name) > 1:
                 raise RequestRefused(400, "request.malformed", f"The header {name.decode()} is given twice.")
     return headers
+
+
+def path_of(scope: Mapping[str, Any]) -> bytes:
+    """Return the path below the mount point, as it was sent."""
+    raw: bytes = scope.get("raw_path") or quote(scope["path"]).encode()
+    root = scope.get("root_path", "").encode()
+    if raw.startswith(root):
+        return raw[len(root) :]
+    return quote(scope["path"].removeprefix(scope.get("root_path", ""))).encode()
 
 
 def check_text(text: str, what: str) -> None:
@@ -177,14 +200,14 @@ def read_query(raw: bytes, of: type[msgspec.Struct] | None) -> msgspec.Struct | 
             raise BadValue(f"The parameter {name[:60]!r} is given twice.", code="value.wrong_type")
         else:
             values[name] = value
-    _check_known(values, [field.name for field in msgspec.structs.fields(of)])
+    _check_known(values, list(query_type.names))
     try:
         for name in query_type.moments & values.keys():
             values[name] = msgspec.convert(values[name], datetime)
         read = msgspec.convert(values, query_type.type, strict=False)
     except msgspec.ValidationError as error:
         raise BadValue(f"The query is not valid: {_text_of(error)}.", code="value.wrong_type") from None
-    return of(**{name: getattr(read, name) for name in values})
+    return of(**{query_type.names[name]: getattr(read, name) for name in values})
 
 
 def _check_known(given: Iterable[str], known: Sequence[str]) -> None:
@@ -207,6 +230,8 @@ class _QueryType(msgspec.Struct, frozen=True):
     """Parameters that may be repeated."""
     moments: frozenset[str]
     """Parameters that are times, which may not be numbers."""
+    names: dict[str, str]
+    """The fields of the query by the names of their parameters."""
 
 
 @lru_cache
@@ -220,13 +245,14 @@ def _query_type(of: type[msgspec.Struct]) -> _QueryType:
         ]
         bare = [typing.get_args(part)[0] if typing.get_origin(part) is Annotated else part for part in parts]
         if any(typing.get_origin(part) is list for part in bare):
-            lists.add(field.name)
+            lists.add(field.encode_name)
         if datetime in bare:
-            moments.add(field.name)
+            moments.add(field.encode_name)
         known = functools.reduce(operator.or_, [*parts, msgspec.UnsetType])
-        fields.append((field.name, known, msgspec.UNSET))
+        fields.append((field.encode_name, known, msgspec.UNSET))
     query_type = msgspec.defstruct(of.__name__, fields, kw_only=True, forbid_unknown_fields=True)
-    return _QueryType(query_type, frozenset(lists), frozenset(moments))
+    names = {field.encode_name: field.name for field in msgspec.structs.fields(of)}
+    return _QueryType(query_type, frozenset(lists), frozenset(moments), names)
 
 
 @lru_cache

@@ -6,43 +6,53 @@ import msgspec
 
 from weft.errors import (
     AlreadyDecided,
-    NameTaken,
     NotAllowed,
     NotFound,
     NotRunning,
     Refused,
     RunFinished,
-    UnknownStep,
+    RunUnreadable,
     UnknownWorkflow,
     UsageError,
 )
 from weft.server import views
+from weft.server.approvals import approval
 from weft.server.approvals.links import PATH
+from weft.server.budget_routes import BUDGETS
 from weft.server.bulk_routes import BULKS
 from weft.server.bundle_routes import BUNDLES
 from weft.server.endpoints import (
     approvals,
     dead_letters,
-    goals,
     health,
     links,
     live,
     node_types,
     pages,
+    screens,
+    step_logs,
     streams,
     tasks,
     webhooks,
 )
+from weft.server.endpoints.run_live import RunFrames
 from weft.server.fork_routes import FORKS
+from weft.server.goal_routes import GOALS
 from weft.server.hand_routes import BY_HAND
 from weft.server.identity import AccessScope
+from weft.server.mcp_routes import MCP
+from weft.server.operation_routes import OPERATIONS, SCREENS
 from weft.server.patch_routes import PATCHES
+from weft.server.policy_routes import POLICY
+from weft.server.read_routes import READS
 from weft.server.request import FORM_TYPE
 from weft.server.retention_routes import RETENTION
 from weft.server.router import API, ApiRoute
 from weft.server.run_routes import COMMANDS, RUNS
 from weft.server.schedule_routes import SCHEDULES
+from weft.server.session_routes import SESSIONS
 from weft.server.telemetry import MEDIA
+from weft.server.tool_routes import TOOLS
 from weft.server.view_routes import VIEWS
 from weft.server.workflow_routes import WORKFLOWS
 
@@ -63,77 +73,6 @@ DEFINITIONS = (
     ),
 )
 
-GOALS = (
-    ApiRoute(
-        name="listSteps",
-        method="GET",
-        path=f"{API}/steps",
-        summary="The steps that goals are planned with, and their health",
-        endpoint=goals.list_steps,
-        scope=AccessScope.READ,
-        query=views.PageQuery,
-        answer=goals.StepViews,
-        errors=(UsageError,),
-    ),
-    ApiRoute(
-        name="getStep",
-        method="GET",
-        path=f"{API}/steps/{{step}}",
-        summary="One step and its health",
-        endpoint=goals.show_step,
-        scope=AccessScope.READ,
-        answer=goals.StepView,
-        errors=(NotFound,),
-    ),
-    ApiRoute(
-        name="registerSteps",
-        method="POST",
-        path=f"{API}/steps",
-        summary="Add the steps of a document to the store, all or none",
-        endpoint=goals.register_steps,
-        scope=AccessScope.OPERATE,
-        operator_only=True,
-        body=goals.StepsDocument,
-        answer=goals.Changed,
-        errors=(NameTaken, UsageError),
-    ),
-    ApiRoute(
-        name="updateSteps",
-        method="PUT",
-        path=f"{API}/steps",
-        summary="Replace steps of the store, all or none",
-        endpoint=goals.update_steps,
-        scope=AccessScope.OPERATE,
-        operator_only=True,
-        body=goals.StepsDocument,
-        answer=goals.Changed,
-        errors=(UnknownStep, UsageError),
-    ),
-    ApiRoute(
-        name="unregisterStep",
-        method="DELETE",
-        path=f"{API}/steps/{{step}}",
-        summary="Remove a step from the store; runs in progress keep it",
-        endpoint=goals.unregister_step,
-        scope=AccessScope.OPERATE,
-        operator_only=True,
-        body=views.Nothing,
-        answer=goals.Changed,
-        errors=(UnknownStep,),
-    ),
-    ApiRoute(
-        name="plan",
-        method="POST",
-        path=f"{API}/plan",
-        summary="Plan a goal: the steps it takes, and what is missing",
-        endpoint=goals.plan_goals,
-        scope=AccessScope.READ,
-        body=goals.NewPlan,
-        answer=goals.PlanView,
-        errors=(UnknownStep, UsageError),
-    ),
-)
-
 PEOPLE = (
     ApiRoute(
         name="listApprovals",
@@ -142,9 +81,19 @@ PEOPLE = (
         summary="Open questions for people",
         endpoint=approvals.list_approvals,
         scope=AccessScope.READ,
-        query=views.ApprovalsQuery,
-        answer=views.Approvals,
+        query=approval.ApprovalsQuery,
+        answer=approval.ApprovalPage,
         errors=(UsageError,),
+    ),
+    ApiRoute(
+        name="getApproval",
+        method="GET",
+        path=f"{API}/approvals/{{id}}",
+        summary="One question, open or decided, with the answers so far; its id is RUN:PLACE",
+        endpoint=approvals.show_approval,
+        scope=AccessScope.READ,
+        answer=approval.ApprovalDetail,
+        errors=(NotFound, RunUnreadable),
     ),
     ApiRoute(
         name="decide",
@@ -324,6 +273,31 @@ LIVE = (
         summary="The log of a run as it grows, until the run is over; also a WebSocket",
         endpoint=live.follow_run,
         scope=AccessScope.READ,
+        query=views.FollowRunQuery,
+        answer=RunFrames,
+        errors=(NotFound,),
+        statuses=(200, 204),
+        kind="live",
+        media=SSE,
+    ),
+    ApiRoute(
+        name="listLogs",
+        method="GET",
+        path=f"{API}/runs/{{id}}/logs",
+        summary="What the steps of a run printed and logged",
+        endpoint=step_logs.list_logs,
+        scope=AccessScope.READ,
+        query=step_logs.LogsQuery,
+        answer=step_logs.LogLines,
+        errors=(NotFound,),
+    ),
+    ApiRoute(
+        name="followLogs",
+        method="GET",
+        path=f"{API}/runs/{{id}}/logs/live",
+        summary="What the steps of a run print, until the run is over; also a WebSocket",
+        endpoint=step_logs.follow_logs,
+        scope=AccessScope.READ,
         query=views.FollowQuery,
         errors=(NotFound,),
         statuses=(200, 204),
@@ -385,7 +359,7 @@ ABOUT = (
         summary="Runs can be started and continue",
         endpoint=health.ready,
         scope=None,
-        answer=views.Health,
+        answer=views.Readiness,
         kind="health",
         statuses=(200, 503),
     ),
@@ -411,34 +385,42 @@ ABOUT = (
         kind="answer",
     ),
     ApiRoute(
-        name="statusPage",
+        name="home",
         method="GET",
         path="/",
-        summary="A page for people: the store, its runs by status, the newest of them",
-        endpoint=pages.status,
-        scope=AccessScope.READ,
-        operator_only=True,
+        summary="The web UI for browsers, a short text for programs",
+        endpoint=screens.home,
+        scope=None,
+        any_query=True,
         kind="file",
-        media=HTML,
+        media=screens.TEXT,
     ),
 )
 
 ROUTES: tuple[ApiRoute, ...] = (
     *RUNS,
     *VIEWS,
+    *SESSIONS,
     *COMMANDS,
     *BULKS,
     *BUNDLES,
     *WORKFLOWS,
     *PATCHES,
     *BY_HAND,
+    *BUDGETS,
     *DEFINITIONS,
     *GOALS,
     *PEOPLE,
     *SCHEDULES,
+    *POLICY,
+    *TOOLS,
     *RETENTION,
+    *OPERATIONS,
+    *READS,
+    *SCREENS,
     *FORKS,
     *TASKS,
+    *MCP,
     *LIVE,
     *ABOUT,
 )

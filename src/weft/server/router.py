@@ -14,34 +14,42 @@ import msgspec
 from weft.errors import WeftError
 from weft.server.identity import AccessScope
 from weft.server.problems import RequestRefused
-from weft.server.request import ApiCall
 
 API = "/api/v1"
-Kind = Literal["answer", "live", "wait", "file", "health"]
+Kind = Literal["answer", "live", "wait", "file", "health", "protocol"]
 
 
 class ApiRoute(msgspec.Struct, frozen=True, kw_only=True):
     """One operation of the API.
 
     An *answer* is JSON at once. A *wait* is JSON that may wait for something. A *live* route is a stream while the
-    client listens, also as a WebSocket. A *file* is not JSON. A *health* route is JSON and never refused as busy.
+    client listens, also as a WebSocket. A *file* is not JSON. A *health* route is JSON and never refused as busy. A
+    *protocol* route answers by itself: its endpoint also takes the rest of the request and sends the response.
     """
 
     name: str
     method: str
     path: str
     summary: str
-    endpoint: Callable[[ApiCall], Awaitable[Any]]
+    endpoint: Callable[..., Awaitable[Any]]
     scope: AccessScope | None
     """The scope that the caller needs; None if it needs no identity."""
+    anonymous: bool = False
+    """Whether callers without credentials are answered too. They get the identity ``NOBODY``."""
     operator_only: bool = False
     """Whether it concerns all tenants, so that callers of a single tenant may not use it."""
     query: type[msgspec.Struct] | None = None
+    any_query: bool = False
+    """Whether parameters are ignored instead of refused: those of a screen are read in the browser."""
     body: type[msgspec.Struct | msgspec.Raw] | None = None
     """The type of the body. A ``Raw`` body is passed on as it was sent, because it is signed."""
     answer: Any = None
+    dry_answer: Any = None
+    """The answer with status 200 to a body with ``dry_run``, if that is another one."""
     statuses: tuple[int, ...] = (200,)
     errors: tuple[type[WeftError], ...] = ()
+    refusals: tuple[int, ...] = ()
+    """Statuses of problems beside those of ``errors`` and of every route."""
     kind: Kind = "answer"
     media: str = "application/json"
     takes: str = "application/json"

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from weft.errors import IdTaken, NotFound, Refused, RunFinished, UnknownWorkflow, UsageError
+from weft.errors import IdTaken, NotFound, Refused, RunFinished, RunOpen, UnknownWorkflow, UsageError
+from weft.observe.dry_runs import DryRun
 from weft.observe.explanation import Explanation
-from weft.server import views
-from weft.server.endpoints import run_control, run_views, runs, start, trees
+from weft.server import event_views, views
+from weft.server.endpoints import (
+    run_changes,
+    run_control,
+    run_detail,
+    run_events,
+    run_list,
+    run_views,
+    runs,
+    start,
+    trees,
+)
 from weft.server.identity import AccessScope
 from weft.server.router import API, ApiRoute
 
@@ -20,17 +31,28 @@ RUNS = (
         body=views.StartBody,
         answer=views.StartedView,
         statuses=(201, 200),
-        errors=(UnknownWorkflow, IdTaken, UsageError),
+        errors=(UnknownWorkflow, IdTaken, RunOpen, UsageError),
     ),
     ApiRoute(
         name="listRuns",
         method="GET",
         path=f"{API}/runs",
         summary="Find runs, newest first",
-        endpoint=runs.list_runs,
+        endpoint=run_list.list_runs,
         scope=AccessScope.READ,
         query=views.RunsQuery,
         answer=views.Runs,
+        errors=(NotFound, UsageError),
+    ),
+    ApiRoute(
+        name="countRuns",
+        method="GET",
+        path=f"{API}/counts",
+        summary="How many runs there are, by status, workflow or hour of their start; exact up to 10,000 each",
+        endpoint=run_list.count_runs,
+        scope=AccessScope.READ,
+        query=run_list.CountsQuery,
+        answer=run_list.Counts,
         errors=(NotFound, UsageError),
     ),
     ApiRoute(
@@ -38,7 +60,7 @@ RUNS = (
         method="GET",
         path=f"{API}/runs/{{id}}",
         summary="One run: its status, input and result",
-        endpoint=runs.show_run,
+        endpoint=run_detail.show_run,
         scope=AccessScope.READ,
         answer=views.RunDetail,
         errors=(NotFound, UnknownWorkflow),
@@ -47,11 +69,11 @@ RUNS = (
         name="listEvents",
         method="GET",
         path=f"{API}/runs/{{id}}/events",
-        summary="The log of a run",
-        endpoint=runs.list_events,
+        summary="A window of the log of a run, with a sentence and a place for each event",
+        endpoint=run_events.list_events,
         scope=AccessScope.READ,
-        query=views.EventsQuery,
-        answer=views.Events,
+        query=event_views.EventsQuery,
+        answer=event_views.Events,
         errors=(NotFound,),
     ),
     ApiRoute(
@@ -59,9 +81,10 @@ RUNS = (
         method="GET",
         path=f"{API}/runs/{{id}}/changes",
         summary="What people have changed in a run, oldest first",
-        endpoint=runs.list_changes,
+        endpoint=run_changes.list_changes,
         scope=AccessScope.READ,
-        answer=views.Changes,
+        query=run_views.AtQuery,
+        answer=run_changes.Changes,
         errors=(NotFound,),
     ),
     ApiRoute(
@@ -149,6 +172,7 @@ COMMANDS = (
         scope=AccessScope.OPERATE,
         body=views.Cancel,
         answer=views.Accepted,
+        dry_answer=DryRun,
         errors=(NotFound, RunFinished, UsageError),
     ),
     ApiRoute(
@@ -182,6 +206,7 @@ COMMANDS = (
         scope=AccessScope.OPERATE,
         body=views.RetryFrom,
         answer=views.Accepted,
+        dry_answer=DryRun,
         errors=(NotFound, Refused, UsageError, UnknownWorkflow),
     ),
 )

@@ -19,7 +19,10 @@ from prometheus_client.registry import Collector
 
 from weft.core import events as e
 from weft.core.durations import format_ms
-from weft.ports.store import OPEN_STATUSES, OVER_STATUSES
+from weft.server.installation import Installation
+from weft.server.model_metrics import ModelCollector
+from weft.server.series import Series
+from weft.server.stream_metrics import StreamCollector
 
 if TYPE_CHECKING:
     from weft.runtime.run.actor import Actor
@@ -111,6 +114,8 @@ class Telemetry:
     """The metrics of one API, in a registry of its own, and its log lines about runs."""
 
     def __init__(self) -> None:
+        self.series = Series()
+        """What this process did in the last hour."""
         self.process = ""
         """The number of this process, if several answer at one address. It becomes a label of every metric."""
         registry = self.registry = CollectorRegistry()
@@ -140,7 +145,12 @@ class Telemetry:
                 self._request_seconds,
             )
         )
-        self._runs = Gauge("weft_runs", "Runs in the store.", ["status"], registry=registry)
+        self._models = ModelCollector()
+        registry.register(self._models)
+        self._streams = StreamCollector()
+        registry.register(self._streams)
+        self._installation = Installation()
+        registry.register(self._installation)
         self._resident = Gauge("weft_runs_in_memory", "Runs in memory here.", registry=registry)
         self._flights = Gauge("weft_tasks_in_flight", "Attempts handed out here.", registry=registry)
         self._age = Gauge(
@@ -151,14 +161,20 @@ class Telemetry:
     def attach(self, runs: RunService) -> None:
         """Count and log the commits of this host from now on."""
         self._clock = runs.clock
+        self.series.turn(runs.clock.now_ms())
         runs.commits.observe(self._on_commit)
         if runs.work is not None:
+            self._models.read = runs.work.model_counts
+            self._streams.counts = runs.work.stream_counts
             runs.work.measure_commits(self._on_batch)
 
     # --- commits --------------------------------------------------------------------------------------------------
 
     def _on_commit(self, actor: Actor, draft: Draft) -> None:
         now = self._clock.now_ms()
+        series = self.series
+        if now >= series.ends:
+            series.turn(now)
         self._hop.add(max(0, now - draft.events[0].at) / 1000)
         for event in draft.events:
             body = event.body
@@ -166,6 +182,8 @@ class Telemetry:
             self._transitions.add(kind)
             if kind.startswith("task_"):
                 self._count_task(kind, body)
+            elif kind == "run_started":
+                series.runs += 1
             elif kind in _DEAD_LETTER_EVENTS:
                 self._letters.add()
             elif kind in _SCHEDULE_EVENTS:
@@ -177,6 +195,7 @@ class Telemetry:
         if kind == "task_scheduled":
             return
         self._tasks.add(kind.removeprefix("task_"))
+        self.series.steps += 1
         if b'"retry_at":' in body or kind == "task_lost":
             self._retries.add()
 
@@ -188,6 +207,7 @@ class Telemetry:
 
     def _on_batch(self, drafts: Sequence[Draft], seconds: float) -> None:
         self._commit.add(seconds)
+        self.series.commits.append(seconds)
         self._commit_runs.add(len(drafts))
         self._commit_bytes.add(sum(draft.size_bytes for draft in drafts))
 
@@ -205,9 +225,7 @@ class Telemetry:
 
     async def render(self, runs: RunService, age_seconds: float) -> bytes:
         """Return all metrics in the format of Prometheus."""
-        counts = await runs.store.directory.counts()
-        for status in (*OPEN_STATUSES, *OVER_STATUSES):
-            self._runs.labels(status).set(counts.get(status, 0))
+        await self._installation.measure(runs)
         self._resident.set(len(runs.local.all()) if runs.local is not None else 0)
         self._flights.set(runs.work.in_flight() if runs.work is not None else 0)
         self._age.set(age_seconds)

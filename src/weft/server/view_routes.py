@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from weft.errors import LimitExceeded, NotFound, RunUnreadable
+from weft.observe.conversation import ConversationView
 from weft.observe.pictures.drawn import DrawnPicture
-from weft.server.endpoints import frame, run_views
+from weft.server.endpoints import conversation, frame, run_family, run_place, run_state, run_views
 from weft.server.identity import AccessScope
 from weft.server.router import API, ApiRoute
 
@@ -18,6 +19,7 @@ VIEWS = (
         summary="Who is asking, and which server answers",
         endpoint=frame.me,
         scope=AccessScope.READ,
+        anonymous=True,
         answer=frame.Me,
     ),
     ApiRoute(
@@ -29,6 +31,17 @@ VIEWS = (
         scope=AccessScope.READ,
         query=frame.WaitsQuery,
         answer=frame.Waits,
+    ),
+    ApiRoute(
+        name="getConversation",
+        method="GET",
+        path=f"{_RUN}/conversation",
+        summary="The conversation of an agent's run: turns, tool calls, results, and who approved what",
+        endpoint=conversation.conversation,
+        scope=AccessScope.READ,
+        query=conversation.ConversationQuery,
+        answer=ConversationView,
+        errors=(NotFound,),
     ),
     ApiRoute(
         name="getPicture",
@@ -53,6 +66,28 @@ VIEWS = (
         errors=(NotFound, RunUnreadable),
     ),
     ApiRoute(
+        name="getState",
+        method="GET",
+        path=f"{_RUN}/state",
+        summary="What a run holds after an event, and what the event changed",
+        endpoint=run_state.state,
+        scope=AccessScope.READ,
+        query=run_views.AtQuery,
+        answer=run_state.StateView,
+        errors=(NotFound, RunUnreadable),
+    ),
+    ApiRoute(
+        name="getValue",
+        method="GET",
+        path=f"{_RUN}/values/{{ref}}",
+        summary="One value of a run as JSON, also a range of its bytes",
+        endpoint=run_state.value,
+        scope=AccessScope.READ,
+        statuses=(200, 206, 416),
+        errors=(NotFound, RunUnreadable),
+        kind="file",
+    ),
+    ApiRoute(
         name="listPlaces",
         method="GET",
         path=f"{_RUN}/places",
@@ -68,11 +103,22 @@ VIEWS = (
         method="GET",
         path=f"{_RUN}/places/{{number}}",
         summary="One place of a run: its input, output and attempts",
-        endpoint=run_views.place,
+        endpoint=run_place.place,
         scope=AccessScope.READ,
         query=run_views.AtQuery,
-        answer=run_views.PlaceDetail,
+        answer=run_place.PlaceDetail,
         errors=(NotFound, RunUnreadable),
+    ),
+    ApiRoute(
+        name="getFamily",
+        method="GET",
+        path=f"{_RUN}/family",
+        summary="The runs above a run, and those that it started, with counts",
+        endpoint=run_family.family,
+        scope=AccessScope.READ,
+        query=run_family.FamilyQuery,
+        answer=run_family.Family,
+        errors=(NotFound,),
     ),
     ApiRoute(
         name="getTimeline",

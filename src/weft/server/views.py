@@ -15,6 +15,8 @@ from msgspec import Meta, Raw
 from weft.core.run.state import Status as StateStatus
 from weft.errors import Failure
 from weft.observe.diagnosis import Progress
+from weft.observe.run_actions import RunActions
+from weft.observe.run_search import WaitsFor
 from weft.ports.store import RunRow
 from weft.ports.streams import Chunk
 from weft.server.problems import ProblemDetails
@@ -66,6 +68,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     attributes: dict[str, Any]
     fault: str | None
     """Why the log of the run cannot be read, if it cannot."""
+    priority: int = 0
+    """Of runs and steps that wait, those with a higher priority come first."""
 
 
 def run_view(row: RunRow) -> RunView:
@@ -82,13 +86,32 @@ def run_view(row: RunRow) -> RunView:
         ended_at=moment(row.ended_at),
         attributes=dict(row.attributes),
         fault=row.fault,
+        priority=row.priority,
     )
 
 
-class Runs(msgspec.Struct, frozen=True):
-    """A page of runs, newest first."""
+class BriefFailure(msgspec.Struct, frozen=True):
+    """Why a run failed. ``place`` is where in the run it happened."""
 
-    runs: list[RunView]
+    type: str
+    message: str
+    place: str
+
+
+class ListedRun(RunView, frozen=True, kw_only=True):
+    """A run of a list."""
+
+    parent: str | None = None
+    """The id of the run that started this one."""
+    root: str = ""
+    """The id of the run at the root of the tree, which may be this one."""
+    failure: BriefFailure | None = None
+
+
+class Runs(msgspec.Struct, frozen=True):
+    """A page of runs, newest first. With some filters it may be short, or empty, and still have a cursor."""
+
+    runs: list[ListedRun]
     cursor: str | None
 
 
@@ -99,14 +122,31 @@ class ForkPoint(msgspec.Struct, frozen=True):
     seq: int
 
 
+class RunFailure(Failure, frozen=True, omit_defaults=True):
+    """A failure that ended a run. ``location`` is where in the run it happened, ``where`` the line of the code."""
+
+    box: str = ""
+    """The box of the picture to which its ``location`` belongs; empty if it has none."""
+
+
 class RunDetail(RunView, frozen=True, kw_only=True):
     """A run with its input and result."""
 
     input: Raw
     output: Raw | None
-    failure: Failure | None
+    failure: RunFailure | None
     parent: str | None
     """The id of the run that started this one."""
+    root: str
+    """The id of the run at the root of the tree, which may be this one."""
+    ancestors: list[str] = []
+    """The ids of the runs above this one, the root first."""
+    version_tags: list[str] = []
+    """The tags that name the version of the run now."""
+    actions: RunActions
+    """What the caller may do to the run now."""
+    now: Moment
+    """The time of the server."""
     forked_from: ForkPoint | None = None
     """The original, if the run is a fork."""
     forks: list[str] = []
@@ -124,6 +164,8 @@ class StartBody(Form, frozen=True, kw_only=True):
     workflow: Name | None = None
     goals: Annotated[list[Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
     input: dict[str, Any] = msgspec.field(default_factory=dict)
+    words: Annotated[list[Name], Meta(max_length=1_000)] = msgspec.field(default_factory=list)
+    """Names of arguments that were typed as text; they are read as the types that the workflow declares."""
     id: Id | None = None
     """A repeated start with the same id, workflow and input finds the same run."""
     version: Name | None = None
@@ -131,6 +173,10 @@ class StartBody(Form, frozen=True, kw_only=True):
     attributes: Annotated[dict[str, Any], Meta(max_length=50)] = msgspec.field(default_factory=dict)
     delay: Seconds = 0.0
     existing: Literal["attach", "refuse"] = "attach"
+    priority: Annotated[int, Meta(ge=-1000, le=1000)] = 0
+    """Of runs and steps that wait, those with a higher priority come first."""
+    budget: dict[str, Any] | None = None
+    """What the run, with everything below it, may spend: ``{"tokens": 50000, "money": "2 USD"}``."""
 
 
 class StartedView(msgspec.Struct, frozen=True):
@@ -140,12 +186,25 @@ class StartedView(msgspec.Struct, frozen=True):
     created: bool
 
 
-class RunsQuery(Form, frozen=True, kw_only=True):
+class RunsFilter(Form, frozen=True, kw_only=True):
     """A filter for runs."""
 
     workflow: Name | None = None
-    status: Status | None = None
+    status: Annotated[list[Status], Meta(max_length=20)] = msgspec.field(default_factory=list)
+    """Any of these statuses."""
+    style: Literal["code", "graph", "goal"] | None = None
+    version: Name | None = None
     since: Moment | None = None
+    until: Moment | None = None
+    """Runs that began before this time."""
+    unchanged: Annotated[str, Meta(min_length=2, max_length=20)] | None = None
+    """A duration such as ``1h``: runs that recorded nothing for so long. Without a status, only open ones."""
+    waits: Annotated[list[WaitsFor], Meta(max_length=5)] = msgspec.field(default_factory=list)
+    """Open runs that wait for any of these."""
+    q: Annotated[str, Meta(max_length=500)] = ""
+    """The beginning of the id or of the workflow."""
+    fault: bool = False
+    """Only runs whose log cannot be read."""
     where: Annotated[list[Id], Meta(max_length=10)] = msgspec.field(default_factory=list)
     """``name=value`` finds runs with this attribute. The value is JSON if it can be read as JSON."""
     prefix: Id | None = None
@@ -155,19 +214,13 @@ class RunsQuery(Form, frozen=True, kw_only=True):
     """Only forks of this run."""
     all: bool = False
     """Also Weft's own runs, such as those of schedules."""
+
+
+class RunsQuery(RunsFilter, frozen=True, kw_only=True):
+    """A filter for runs, and which page of them."""
+
     limit: Limit = 50
     cursor: Cursor | None = None
-
-
-class EventsQuery(Form, frozen=True, kw_only=True):
-    after: Offset = 0
-    limit: Limit = 200
-
-
-class Changes(msgspec.Struct, frozen=True):
-    """What people have changed in a run, oldest first."""
-
-    changes: list[EventView]
 
 
 class EventView(msgspec.Struct, frozen=True):
@@ -178,17 +231,6 @@ class EventView(msgspec.Struct, frozen=True):
     kind: str
     data: Raw
     part: int = 0
-
-
-class Events(msgspec.Struct, frozen=True):
-    """A page of a log, oldest first. Pass ``after`` to get the next page; null after the last event.
-
-    ``problem`` says why the next event cannot be read, if it cannot.
-    """
-
-    events: list[EventView]
-    after: int | None
-    problem: ProblemDetails | None = None
 
 
 class ResultQuery(Form, frozen=True, kw_only=True):
@@ -226,6 +268,8 @@ class Cancel(Form, frozen=True, kw_only=True):
     force: bool = False
     by: Text = ""
     """Who asks for it. Ignored if the request has an API key, which says it; so for the commands below."""
+    dry_run: bool = False
+    """Only return what would happen."""
 
 
 class Remark(Form, frozen=True, kw_only=True):
@@ -251,6 +295,8 @@ class RetryFrom(Form, frozen=True, kw_only=True):
     force: bool = False
     reason: Text = ""
     by: Text = ""
+    dry_run: bool = False
+    """Only return what would happen."""
 
 
 class Accepted(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -316,11 +362,6 @@ class NodeTypes(msgspec.Struct, frozen=True):
 # --- people and dead letters -------------------------------------------------------------------------------------
 
 
-class ApprovalsQuery(PageQuery, frozen=True, kw_only=True):
-    mine: bool = False
-    """Whether to return only questions that the caller may answer."""
-
-
 class Approval(msgspec.Struct, frozen=True, kw_only=True):
     """An open question for people. A decision with its ``digest`` is refused if the question has changed."""
 
@@ -340,13 +381,6 @@ class Approval(msgspec.Struct, frozen=True, kw_only=True):
     digest: str
     since: Moment
     due_at: Moment | None
-
-
-class Approvals(msgspec.Struct, frozen=True):
-    """A page of open questions. It may be empty and still have a cursor."""
-
-    approvals: list[Approval]
-    cursor: str | None
 
 
 class Decision(Form, frozen=True, kw_only=True):
@@ -420,6 +454,8 @@ class ClaimedTask(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int
     timeout: float | None
     input: Raw
+    traceparent: str | None = None
+    """The span of the attempt, if the run is traced: the parent of what the worker traces."""
 
 
 class Claimed(msgspec.Struct, frozen=True):
@@ -506,6 +542,28 @@ class FollowQuery(Form, frozen=True, kw_only=True):
     after: Offset | None = None
 
 
+class FollowRunQuery(FollowQuery, frozen=True, kw_only=True):
+    """Where to begin, and what to send: the events of the run, or what they change on a screen."""
+
+    as_: Literal["events", "places"] = msgspec.field(default="events", name="as")
+
+
 class Health(msgspec.Struct, frozen=True):
     status: str
     detail: str = ""
+
+
+class RedisHealth(msgspec.Struct, frozen=True, kw_only=True):
+    """What this host says about its Redis server."""
+
+    role: Literal["hints", "hot"]
+    policy: str
+    server: str
+    used: bool
+    problem: str
+    may_be_lost: str
+
+
+class Readiness(Health, frozen=True):
+    redis: RedisHealth | None = None
+    """None if this host uses no Redis server."""

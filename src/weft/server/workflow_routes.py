@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from weft.errors import BadGraph, BadPatch, LimitExceeded, NotFound, Refused, StaleBase, UsageError
+from weft.observe.pictures.drawn import DrawnPicture
 from weft.runtime.publication import PublishedVersion
 from weft.runtime.tag_views import TagMoves, TagView
 from weft.server import views
-from weft.server.endpoints import workflows
+from weft.server.endpoints import workflow_views, workflows
 from weft.server.identity import AccessScope
 from weft.server.router import API, ApiRoute
 
 _ONE = f"{API}/workflows/{{name}}"
+_VERSION = f"{_ONE}/versions/{{version}}"
 _TAG = f"{_ONE}/tags/{{tag}}"
 
 WORKFLOWS = (
@@ -39,12 +41,73 @@ WORKFLOWS = (
     ApiRoute(
         name="getVersion",
         method="GET",
-        path=f"{_ONE}/versions/{{version}}",
+        path=_VERSION,
         summary="One version: what it takes, and its document as its author wrote it",
         endpoint=workflows.show_version,
         scope=AccessScope.READ,
         answer=workflows.WorkflowDetail,
         errors=(NotFound,),
+    ),
+    ApiRoute(
+        name="listWorkflowSummaries",
+        method="GET",
+        path=f"{API}/workflow-summaries",
+        summary="Workflows by name, with their tags and what their runs did within a day",
+        endpoint=workflow_views.list_summaries,
+        scope=AccessScope.READ,
+        query=workflow_views.SummaryQuery,
+        answer=workflow_views.WorkflowSummaries,
+        errors=(UsageError,),
+    ),
+    ApiRoute(
+        name="getWorkflow",
+        method="GET",
+        path=f"{_ONE}/about",
+        summary="One workflow: what its runs did within a day, what its input is, and where its code is",
+        endpoint=workflow_views.show_about,
+        scope=AccessScope.READ,
+        answer=workflow_views.WorkflowAbout,
+        errors=(NotFound,),
+    ),
+    ApiRoute(
+        name="getVersionPicture",
+        method="GET",
+        path=f"{_VERSION}/picture",
+        summary="The picture of a version: its graph, its plan, or what runs of its code recorded within a day",
+        endpoint=workflow_views.show_picture,
+        scope=AccessScope.READ,
+        answer=DrawnPicture,
+        errors=(NotFound, LimitExceeded),
+    ),
+    ApiRoute(
+        name="getVersionStanding",
+        method="GET",
+        path=f"{_VERSION}/standing",
+        summary="How often runs of a version did what its picture shows, within a day",
+        endpoint=workflow_views.show_standing,
+        scope=AccessScope.READ,
+        answer=workflow_views.VersionStanding,
+        errors=(NotFound,),
+    ),
+    ApiRoute(
+        name="getVersionSource",
+        method="GET",
+        path=f"{_VERSION}/source",
+        summary="The text of a version as its author wrote it",
+        endpoint=workflow_views.show_source,
+        scope=AccessScope.READ,
+        answer=workflow_views.VersionSource,
+        errors=(NotFound,),
+    ),
+    ApiRoute(
+        name="diffVersions",
+        method="GET",
+        path=f"{_ONE}/diff/{{a}}/{{b}}",
+        summary="The differences of two versions of a graph, as text and as a picture",
+        endpoint=workflow_views.show_diff,
+        scope=AccessScope.READ,
+        answer=workflow_views.VersionDiff,
+        errors=(NotFound, Refused, LimitExceeded),
     ),
     ApiRoute(
         name="listTags",
@@ -76,6 +139,17 @@ WORKFLOWS = (
         endpoint=workflows.put_tag,
         scope=AccessScope.OPERATE,
         body=workflows.NewMove,
+        answer=TagView,
+        errors=(NotFound, UsageError),
+    ),
+    ApiRoute(
+        name="removeTag",
+        method="DELETE",
+        path=_TAG,
+        summary="Remove a tag: it names nothing until the removal is undone; runs that it started go on",
+        endpoint=workflows.remove_tag,
+        scope=AccessScope.OPERATE,
+        body=views.Remark,
         answer=TagView,
         errors=(NotFound, UsageError),
     ),

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from weft.core.goal.definitions import HttpWay, Need, ScriptWay, StepDef
+from weft.core.goal.definitions import HttpWay, Need, PipelineWay, ScriptWay, StepDef
 from weft.core.values import encode
 from weft.errors import BadValue
 from weft.steps.task import Executor, StepBody
@@ -19,8 +19,8 @@ _arguments = msgspec.json.Decoder(dict[str, Any]).decode
 
 def why_planned(definition: StepDef) -> str:
     """Return why a step cannot be called by name, or an empty string if it can."""
-    if not isinstance(definition.way, HttpWay | ScriptWay):
-        return "it is neither an HTTP call nor a script"
+    if not isinstance(definition.way, HttpWay | ScriptWay | PipelineWay):
+        return "it is neither an HTTP call, a script nor a pipeline"
     if definition.when is not None:
         return "it has a predicate"
     for fact, need in definition.needs.items():

@@ -197,7 +197,8 @@ def _backend_for(type_: Any) -> _Native | _Adapter:
     reason = "" if unsupported else f" {_first_line(why)}."
     raise BadValue(
         f"{', '.join(unsupported) or _name(type_)} is not a type that can be stored.{reason}",
-        hint="Steps take and return builtins, dataclasses, pydantic or msgspec types.",
+        hint="Steps take and return builtins, dataclasses, pydantic or msgspec types. "
+        "A parameter that is a resource has the default weft.injected.",
     ) from why
 
 

@@ -14,6 +14,7 @@ from weft.core.goal.definitions import StepDef
 from weft.errors import BadValue, UnknownStep
 from weft.scripts.failures import ScriptFailed
 from weft.steps.http.failures import is_final
+from weft.steps.pipelines.failures import is_final_failure
 from weft.steps.task import Executor, StepBody
 
 DEFINED = "weft.step"
@@ -46,10 +47,11 @@ class DefinedStep:
         body = self._find(definition)
         if body is None:
             raise UnknownStep(
-                f"{definition.id} is neither an HTTP call nor a script.", hint="Use the name of the step instead."
+                f"{definition.id} is neither an HTTP call, a script nor a pipeline.",
+                hint="Use the name of the step instead.",
             )
         return await body.perform(bytes(call.arguments), executor)
 
     def is_final(self, error: BaseException) -> bool:
         """Return whether a retry cannot help, as for HTTP steps. A script always fails again."""
-        return is_final(error) or isinstance(error, ScriptFailed)
+        return is_final(error) or isinstance(error, ScriptFailed) or is_final_failure(error)

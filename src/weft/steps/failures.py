@@ -13,6 +13,7 @@ import msgspec
 
 from weft.core.values import decode, encode, preview_text
 from weft.errors import (
+    BudgetExceeded,
     Failure,
     OutcomeUnknown,
     RecordedTraceback,
@@ -23,6 +24,7 @@ from weft.errors import (
     WeftError,
     WorkerLost,
 )
+from weft.pipelines.faults import FAMILY, PipelineFailed
 from weft.steps.secrets import strike, strike_value
 from weft.steps.tracebacks import traceback_of, user_line_of
 
@@ -145,6 +147,10 @@ def _marked(error: Exception, failure: Failure) -> Exception:
 def _rebuilt(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> Exception:
     if failure.code == ROLLBACK:
         return Rollback(*(failure.data or (failure.message,)))
+    if failure.code == BudgetExceeded.code:
+        facts = {name: failure.attributes[name] for name in BudgetExceeded.FACTS if name in failure.attributes}
+        hint = recorded_hint(failure) or "To raise it: weft budget RUN --add UNIT=AMOUNT"
+        return BudgetExceeded(f"{failure.message.rstrip('. ')}.", hint=hint, **facts)
     if failure.code in (StepTimedOut.code, TimedOut.code) and failure.step:
         times = f" in each of {failure.attempts} attempts" if failure.attempts > 1 else ""
         what = f"{failure.step} timed out{times}{_because(failure)}."
@@ -160,6 +166,11 @@ def _rebuilt(failure: Failure, raises: Sequence[type[BaseException]], run_id: st
     if failure.code == WorkerLost.code:
         what = f"{_step(failure)} was given up, because its workers died each time{_because(failure)}."
         return WorkerLost(what, failure=failure, hint=f"Does it exhaust memory? {_retry(run_id)}".rstrip())
+    if failure.code.startswith(FAMILY):
+        index = failure.attributes.get("index")
+        hint = f"{recorded_hint(failure)} {_retry(run_id)}".strip()
+        what = _failed(failure, run_id)
+        return PipelineFailed(what, index=index, failure=failure, hint=hint, code=failure.code)
     return StepFailed(_failed(failure, run_id), failure=failure, hint=_failed_hint(failure, raises, run_id))
 
 
@@ -258,7 +269,10 @@ def _arguments(error: BaseException) -> tuple[Any, ...]:
 
 def _attributes(error: BaseException) -> dict[str, Any]:
     if isinstance(error, WeftError):
-        return {"hint": error.hint} if error.hint else {}
+        index = {"index": error.index} if isinstance(error, PipelineFailed) else {}
+        facts = BudgetExceeded.FACTS if isinstance(error, BudgetExceeded) else ()
+        known = {**index, **{name: error.context[name] for name in facts if name in error.context}}
+        return {"hint": error.hint, **known} if error.hint else known
     kept: dict[str, Any] = {}
     for name, value in vars(error).items():
         if not name.startswith("__"):

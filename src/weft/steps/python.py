@@ -11,8 +11,10 @@ from typing import Any, Literal
 import msgspec
 
 from weft.errors import BadValue, Critical, Failure, LimitExceeded, Rollback, UsageError
+from weft.steps.attempt_log import AttemptOutput
 from weft.steps.codec import Codec
 from weft.steps.failures import failure_of_step
+from weft.steps.output_capture import capture_output
 from weft.steps.raised import call_in_thread
 from weft.steps.secrets import strike_json
 from weft.steps.signature import Signature
@@ -41,6 +43,10 @@ class PythonStep:
         self._returned = f"{name} returned"
         self._raises = tuple(raises)
         self._asynchronous = inspect.iscoroutinefunction(fn)
+        if signature.injected and run_in == "process":
+            raise UsageError(
+                f"{name} runs in another process, which has no resources.", hint='Remove run_in="process", or them.'
+            )
         if run_in == "process":
             self._refuse_unreachable()
 
@@ -74,9 +80,11 @@ class PythonStep:
         task = current_task()
         assert task is not None, "a step is performed for a task"
         where = (self.fn.__module__, self.fn.__qualname__)
-        answer, failure, final = await executor.in_process(
+        answer, failure, final, printed = await executor.in_process(
             perform_here, where, given, (task.key, task.attempt, task.run_id, task.step)
         )
+        for source, text, level in printed:
+            task.note_output(source, text, level)
         if failure is None:
             return answer
         raise PerformedElsewhere(msgspec.json.decode(failure, type=Failure), final=final)
@@ -94,16 +102,23 @@ class PythonStep:
 
 def perform_here(
     where: tuple[str, str], given: bytes, task: tuple[str, int, str, str]
-) -> tuple[bytes, bytes | None, bool]:
-    """Perform a step in a child process. Arguments and result are JSON, so that only bytes are exchanged."""
+) -> tuple[bytes, bytes | None, bool, list[tuple[str, str, int]]]:
+    """Perform a step in a child process. Arguments and result are JSON, so that only plain data is exchanged.
+
+    Returns the result or the failure, whether that is final, and the lines that the step printed.
+    """
     key, attempt, run_id, name = task
-    CURRENT_TASK.set(partial(Task, key=key, attempt=attempt, run_id=run_id, step=name))
+    output = AttemptOutput()
+    CURRENT_TASK.set(partial(Task, key=key, attempt=attempt, run_id=run_id, step=name, note=output.note))
     step: Any = importlib.import_module(where[0])
     for part in where[1].split("."):
         step = getattr(step, part)
     body: PythonStep = step.body
+    end_capture = capture_output()
     try:
-        return strike_json(body.perform_now(given)), None, False
+        return strike_json(body.perform_now(given)), None, False, output.lines()
     except BaseException as error:  # noqa: BLE001 - any exception of the body is the step's failure
         failure = failure_of_step(error, step=name, attempts=attempt)
-        return b"", msgspec.json.encode(failure), body.is_final(error)
+        return b"", msgspec.json.encode(failure), body.is_final(error), output.lines()
+    finally:
+        end_capture()

@@ -19,6 +19,7 @@ import msgspec
 
 from weft.core.secrets import Reference
 from weft.errors import BadValue, NoContext, NotFound
+from weft.steps.permits import check_permitted
 
 VALUE_CHARS_MIN = 6
 """The minimum length of a secret. A shorter value could occur in other texts by chance, or be guessed."""
@@ -45,13 +46,14 @@ class Secret(Reference, frozen=True, forbid_unknown_fields=True):
     def reveal(self) -> str:
         """Return the value of the secret. This works only in a step, because the values of a workflow are recorded.
 
-        Raises NotFound, NoContext, BadValue.
+        Raises NotFound, NoContext, BadValue, and NotAllowed if the policy does not permit it.
         """
         if any(is_forbidden() for is_forbidden in _forbidden):
             raise NoContext(
                 f"{self!r} cannot be revealed in a workflow, where everything is recorded.",
                 hint="Pass the Secret to a step and reveal it there.",
             )
+        check_permitted("secret", self.ref)
         kind, _, place = self.ref.partition(":")
         value = _PROVIDERS[kind](place)
         if len(value) < VALUE_CHARS_MIN:

@@ -47,6 +47,26 @@ class _Absent:
 _ABSENT = _Absent()
 
 
+class _InjectedMark:
+    """The default of a parameter that is a resource."""
+
+    def __repr__(self) -> str:
+        return "weft.injected"
+
+
+injected: Any = _InjectedMark()
+"""The default of a step's parameter that is a resource: ``pool: Pool = weft.injected``. Callers leave it out."""
+
+
+class Injected(msgspec.Struct, frozen=True):
+    """A parameter that is a resource, which the host finds by its type or its name."""
+
+    name: str
+    type: Any
+    required: bool = True
+    """False for a parameter of a resource that has a default of its own."""
+
+
 class Parameter(msgspec.Struct, frozen=True):
     """One parameter of a function. ``default`` is used only if the parameter is not ``required``."""
 
@@ -61,9 +81,17 @@ class Signature:
     """The parameters and the result of a step or workflow."""
 
     def __init__(
-        self, parameters: Sequence[Parameter], positional: Sequence[str], result: Codec[Any], *, takes_context: bool
+        self,
+        parameters: Sequence[Parameter],
+        positional: Sequence[str],
+        result: Codec[Any],
+        *,
+        takes_context: bool,
+        injected: Sequence[Injected] = (),
     ) -> None:
         self.parameters = tuple(parameters)
+        self.injected = tuple(injected)
+        """The parameters that are resources. They are not among ``parameters``."""
         self.result = result
         self.takes_context = takes_context
         self._positional = tuple(positional)
@@ -89,10 +117,12 @@ class Signature:
         hints = _hints(fn, raw)
         found = list(raw.parameters.values())
         takes_context = bool(found) and _is_context(found[0], hints, context_type)
-        parameters = [_parameter(fn, each, hints) for each in found[1 if takes_context else 0 :]]
-        positional = [p.name for p in found[1 if takes_context else 0 :] if p.kind is _Kind.POSITIONAL_OR_KEYWORD]
+        resources = _injected(fn, found, hints)
+        given = [p for p in found[1 if takes_context else 0 :] if p.default is not injected]
+        parameters = [_parameter(fn, each, hints) for each in given]
+        positional = [p.name for p in given if p.kind is _Kind.POSITIONAL_OR_KEYWORD]
         result = _codec(f"{_name(fn)}() ->", hints.get("return", _Kind.empty))
-        return Signature(parameters, positional, result, takes_context=takes_context)
+        return Signature(parameters, positional, result, takes_context=takes_context, injected=resources)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, what: str) -> bytes:
         """Bind the arguments of a call as Python does, and check them. ``what`` is the name of the function.
@@ -111,8 +141,7 @@ class Signature:
             given = self._with_names(given, kwargs, what)
         for name in self._required:
             if name not in given:
-                missing = ", ".join(name for name in self._required if name not in given)
-                raise _wrong(f"{what}() needs {missing}.")
+                raise _missing([name for name in self._required if name not in given], what)
         raw = self._encode(given, what)
         self._read(raw, what, _NOT_STARTED)
         return raw
@@ -153,7 +182,7 @@ class Signature:
     def _with_names(self, given: dict[str, Any], kwargs: Mapping[str, Any], what: str) -> dict[str, Any]:
         for name in kwargs:
             if name not in self._names:
-                raise _wrong(f'{what}() has no parameter "{name}".{_guess(name, self._names)}')
+                raise self._unknown(name, what, _NOT_STARTED)
             if name in given:
                 raise _wrong(f"{what}() got {name} twice.")
         both = {**given, **kwargs}
@@ -167,10 +196,18 @@ class Signature:
         for name in given:
             if name not in self._names:
                 keep = f"Keep the parameter {name}, with a default." if hint is _CHANGED else hint
-                raise _wrong(f'{what}() has no parameter "{name}".{_guess(name, self._names)}', keep)
-        missing = ", ".join(name for name in self._required if name not in given)
+                raise self._unknown(name, what, keep)
+        missing = [name for name in self._required if name not in given]
         if missing:
-            raise _wrong(f"{what}() needs {missing}.", f"Give {missing} a default." if hint is _CHANGED else hint)
+            raise _missing(missing, what, f"Give {', '.join(missing)} a default." if hint is _CHANGED else hint)
+
+    def _unknown(self, name: str, what: str, hint: str) -> BadValue:
+        if any(name == each.name for each in self.injected):
+            message = f"{name} is a resource of {what}, so it cannot be given as an input."
+            return _wrong(
+                message, f"Leave it out. In a test: {what}.fn(..., {name}=...)", [(name, "It is a resource.")]
+            )
+        return _unknown(name, what, self._names, hint)
 
     def _encode(self, given: dict[str, Any], what: str) -> bytes:
         got = f"{what}() got"
@@ -186,7 +223,7 @@ class Signature:
             call = self._decode(raw)
         except Exception as error:
             self._refuse_names(raw, what, hint)
-            raise _wrong(_explain(misfit_of(error, raw), raw, what), hint) from error
+            raise _misfit(misfit_of(error, raw), raw, what, hint) from error
         arguments: dict[str, Any] = msgspec.structs.asdict(call)
         if len(arguments) != len(self._required):
             arguments = {name: value for name, value in arguments.items() if value is not _ABSENT}
@@ -195,7 +232,7 @@ class Signature:
                 try:
                     arguments[name] = codec.read(bytes(arguments[name]))
                 except Misfit as misfit:
-                    raise _wrong(_explain(misfit.below(name), raw, what), hint) from misfit.__cause__
+                    raise _misfit(misfit.below(name), raw, what, hint) from misfit.__cause__
         return arguments
 
 
@@ -256,6 +293,34 @@ def _parameter(fn: Callable[..., object], found: inspect.Parameter, hints: dict[
         raise UsageError(f"{_name(fn)}({found}): recorded arguments need names.", hint=hint)
     codec = _codec(f"{_name(fn)}({name})", hints.get(name, _Kind.empty))
     return Parameter(name, found.default is _Kind.empty, codec.type, found.default, codec)
+
+
+def _injected(
+    fn: Callable[..., object], found: Sequence[inspect.Parameter], hints: Mapping[str, Any]
+) -> list[Injected]:
+    """Return the parameters that are resources. Raises UsageError if an input could be mistaken for one of them."""
+    resources = [each for each in found if each.default is injected]
+    for each in resources:
+        behind = [p.name for p in found[found.index(each) + 1 :] if p.kind is _Kind.POSITIONAL_OR_KEYWORD]
+        inputs = [name for name in behind if name not in {p.name for p in resources}]
+        if each.kind is _Kind.POSITIONAL_ONLY or (inputs and each.kind is _Kind.POSITIONAL_OR_KEYWORD):
+            raise UsageError(
+                f"{_name(fn)}({each.name}): a resource cannot stand before an input.",
+                hint=f'Write it last, or behind a "*": {_name(fn)}(..., *, {each.name}=weft.injected).',
+            )
+    return [Injected(each.name, hints.get(each.name, Any)) for each in resources]
+
+
+def injected_parameters(fn: Callable[..., object]) -> tuple[list[Injected], Any]:
+    """Return the parameters of a function that takes only resources, and the type that it returns."""
+    raw = _signature(fn)
+    hints = _hints(fn, raw)
+    found = [each for each in raw.parameters.values() if each.kind not in (_Kind.VAR_POSITIONAL, _Kind.VAR_KEYWORD)]
+    needed = [
+        Injected(each.name, hints.get(each.name, Any), each.default is _Kind.empty or each.default is injected)
+        for each in found
+    ]
+    return needed, hints.get("return", Any)
 
 
 def _codec(where: str, type_: Any) -> Codec[Any]:
@@ -324,8 +389,25 @@ def _guess(name: str, known: Iterable[str]) -> str:
     return f"{meant} It takes: {', '.join(known) or 'nothing'}."
 
 
-def _wrong(message: str, hint: str = _NOT_STARTED) -> BadValue:
-    return BadValue(message, hint=hint, code="value.wrong_type")
+def _wrong(message: str, hint: str = _NOT_STARTED, at: Sequence[tuple[str, str]] = ()) -> BadValue:
+    """Return the error of a refused input. ``at`` has what is wrong by path, so that a form shows it at its fields."""
+    findings = [
+        {"path": "".join(f"/{part}" for part in re.findall(r"[^.\[\]]+", path)), "message": said} for path, said in at
+    ]
+    return BadValue(message, hint=hint, code="value.wrong_type", findings=findings)
+
+
+def _missing(names: Sequence[str], what: str, hint: str = _NOT_STARTED) -> BadValue:
+    return _wrong(f"{what}() needs {', '.join(names)}.", hint, [(name, "This is needed.") for name in names])
+
+
+def _unknown(name: str, what: str, known: Iterable[str], hint: str = _NOT_STARTED) -> BadValue:
+    message = f'{what}() has no parameter "{name}".{_guess(name, known)}'
+    return _wrong(message, hint, [(name, "There is no such field.")])
+
+
+def _misfit(misfit: Misfit, raw: bytes, what: str, hint: str) -> BadValue:
+    return _wrong(_explain(misfit, raw, what), hint, [(misfit.path, f"{misfit.clause()}.")])
 
 
 def _name(fn: Callable[..., object]) -> str:

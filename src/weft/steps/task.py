@@ -5,22 +5,50 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
+from decimal import Decimal
 from typing import Any, Protocol, TypeVar
 
 from weft.core import values
+from weft.core.budget_text import check_amount, read_money
 from weft.core.code.locations import check_name
+from weft.core.trace_context import TraceParent
 from weft.errors import Failure, LimitExceeded, NoContext, UsageError
 
 T = TypeVar("T")
 
+TOOL = "weft.tool."
+"""The beginning of the names of the steps that perform Weft's own tools for agents."""
+MODEL = "weft.model"
+"""The built-in step that asks a language model."""
+MCP = "weft.mcp"
+"""The built-in step that calls a tool of an MCP server."""
 CHUNK_BYTES_MAX = 64 * 1024
 """The limit of one chunk of output."""
+
+
+class EmitOutput(Protocol):
+    """Writes a chunk to an output stream of a run, or of the run at the root of its tree."""
+
+    def __call__(self, stream: str, raw: bytes, *, at_root: bool = False) -> None: ...
 
 
 class Task:
     """The task that a step is performing."""
 
-    __slots__ = ("_beat", "_emit", "_release_slot", "attempt", "key", "number", "run_id", "step")
+    __slots__ = (
+        "_beat",
+        "_emit",
+        "_note",
+        "_release_slot",
+        "_spend",
+        "attempt",
+        "key",
+        "number",
+        "output_tokens",
+        "place",
+        "run_id",
+        "step",
+    )
 
     def __init__(
         self,
@@ -32,7 +60,11 @@ class Task:
         number: int = 0,
         beat: Callable[[], bool] | None = None,
         release_slot: Callable[[], AbstractContextManager[None]] = nullcontext,
-        emit: Callable[[str, bytes], None] | None = None,
+        emit: EmitOutput | None = None,
+        place: str = "",
+        note: Callable[[str, str, int | None], None] | None = None,
+        spend: Callable[[int, int, str], None] | None = None,
+        output_tokens: int = 0,
     ) -> None:
         self.key = key
         """A key that is the same in every attempt and delivery of this call. Send it as the idempotency key."""
@@ -42,9 +74,15 @@ class Task:
         self.step = step
         self.number = number
         """The number of the task in the log of its run; 0 if the task is not in a log."""
+        self.place = place
+        """Where in the run the task is, such as ``turn/~3/model``; empty if the task is not in a run."""
         self._beat = beat
         self._release_slot = release_slot
         self._emit = emit
+        self._note = note
+        self._spend = spend
+        self.output_tokens = output_tokens
+        """How many tokens the budget lets a model write in this call; 0 if it does not say."""
 
     @property
     def uid(self) -> str:
@@ -69,17 +107,50 @@ class Task:
 
         The chunk is stored before the step's result. Another attempt of the step writes its chunks again.
         """
+        self._emitter()(check_name(stream), chunk_of(stream, chunk))
+
+    def emit_at_root(self, stream: str, chunk: Any) -> None:
+        """Write a chunk to an output stream of the run at the root of the tree, so that one address follows a tree."""
+        self._emitter()(check_name(stream), chunk_of(stream, chunk), at_root=True)
+
+    def _emitter(self) -> EmitOutput:
         if self._emit is None:
             raise UsageError(
                 f"{self.step} runs in another process, which cannot emit output.",
                 hint="Remove run_in='process', or return the output as the result.",
             )
-        self._emit(check_name(stream), chunk_of(stream, chunk))
+        return self._emit
+
+    def spend(self, *, tokens: int = 0, money: str | Decimal | None = None, currency: str = "") -> None:
+        """Report what the step has spent, if it calls a model itself. The amounts of several reports are added.
+
+        ``money`` is text with its currency, such as "0.02 USD", or a ``Decimal`` with ``currency``. The budgets of the
+        run and of the runs above it are charged when the result is recorded. From its second call in a run on, the step
+        is refused if not even the most that it has spent so far is left.
+        """
+        if self._spend is None:
+            raise UsageError(
+                f"{self.step} runs in another process, which cannot report what it spends.",
+                hint="Remove run_in='process', or return the amounts and report them in another step.",
+            )
+        amount, found = (0, "") if money is None else read_money(money, currency)
+        self._spend(check_amount("tokens", tokens), amount, found)
+
+    def note_output(self, source: str, text: str, level: int | None = None) -> None:
+        """Keep what the step printed to a stream or, with a ``level``, logged. May be called on any thread."""
+        if self._note is not None:
+            self._note(source, text, level)
 
 
 CURRENT_TASK: ContextVar[Callable[[], Task]] = ContextVar("weft_task")
 """Makes the task of the current step. Most steps never ask for it."""
 
+
+TRACEPARENT: ContextVar[TraceParent] = ContextVar("weft_traceparent")
+"""The span of the current step, if it is traced."""
+
+SPAN_ATTRIBUTES: ContextVar[dict[str, Any]] = ContextVar("weft_span_attributes")
+"""More attributes for the span of the current step, if it is traced: texts, and integers from 0."""
 
 _NO_SLOT = nullcontext()
 

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from weft.errors import UsageError
 from weft.extras import require
 from weft.ports.store import Store
+from weft.ports.wal_server import WalServer
 from weft.stores.memory import MemoryStore
+from weft.stores.redis_use import RedisUse, named_redis, redis_hints, redis_use
 from weft.stores.urls import blobs_url, shown_url
 
-__all__ = ["blobs_url", "open_store", "shown_url"]
+__all__ = ["RedisUse", "blobs_url", "named_redis", "open_store", "redis_hints", "redis_use", "shown_url", "wal_server"]
 
 
-def open_store(url: str, *, durability: str = "full", blobs: str | None = None) -> Store:
+def open_store(url: str, *, durability: str = "full", blobs: str | None = None, redis: RedisUse | None = None) -> Store:
     """Return the store for a URL, not connected yet. Raises UsageError with a hint if the URL names no store.
 
-    ``blobs`` is the URL under which a Postgres store keeps large values. None keeps them in the database.
+    ``blobs`` is the URL under which a Postgres store keeps large values. None keeps them in the database. ``redis`` is
+    a server for hints between processes that use Postgres, and for the hot path.
     """
     scheme, separator, _ = url.partition("://")
     if blobs is not None and scheme not in {"postgresql", "postgres"}:
@@ -31,11 +36,12 @@ def open_store(url: str, *, durability: str = "full", blobs: str | None = None) 
 
             return SqliteStore(url, durability=durability)
         case "postgresql" | "postgres":
-            return _postgres(url, durability, blobs)
+            return _postgres(url, durability, blobs, redis)
         case "redis" | "rediss":
             raise UsageError(
-                f"Weft cannot keep runs in {scheme} yet.",
-                hint='Use "postgresql://user@host/database" or "sqlite:///weft.db".',
+                f"{shown_url(url)} is a Redis server, which keeps no runs; it stands beside a store.",
+                hint='Keep runs in "postgresql://user@host/database" or "sqlite:///weft.db", and name the server with '
+                "redis= or WEFT_REDIS.",
             )
         case "http" | "https":
             shown = shown_url(url)
@@ -51,9 +57,32 @@ def open_store(url: str, *, durability: str = "full", blobs: str | None = None) 
             )
 
 
-def _postgres(url: str, durability: str, blobs: str | None) -> Store:
+def _postgres(url: str, durability: str, blobs: str | None, redis: RedisUse | None) -> Store:
     require("postgres", "A store in Postgres")
     from weft.stores.blobs import open_content  # noqa: PLC0415
     from weft.stores.postgres import PostgresStore  # noqa: PLC0415
 
-    return PostgresStore(url, durability=durability, content=None if blobs is None else open_content(blobs))
+    store = PostgresStore(
+        url,
+        durability=durability,
+        content=None if blobs is None else open_content(blobs),
+        redis=None if redis is None else redis.url,
+        heard=None if redis is None else redis.heard,
+    )
+    return store if redis is None or not redis.hot else _hot(store, redis)
+
+
+def _hot(durable: Store, redis: RedisUse) -> Store:
+    from weft.stores.hot.policy import hot_policy  # noqa: PLC0415
+    from weft.stores.hot.store import HotStore  # noqa: PLC0415
+
+    return cast("Store", HotStore(durable, wal_server(durable, redis), policy=hot_policy(redis.hot)))
+
+
+def wal_server(store: Store, redis: RedisUse) -> WalServer:
+    """Return the server of a store's deployment, not connected yet."""
+    from weft.stores.hot.address import redis_address  # noqa: PLC0415
+    from weft.stores.hot.redis_wal_server import RedisWalServer  # noqa: PLC0415
+    from weft.stores.redis.namespace import namespace_of  # noqa: PLC0415
+
+    return RedisWalServer(redis_address(redis.url), lambda: namespace_of(store), limit_s=redis.lease_seconds / 2)

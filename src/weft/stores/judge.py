@@ -9,12 +9,12 @@ Rules: docs/internals/engine.md#rule-1.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Protocol
 
 import msgspec
 
-from weft.core.ids import Epoch, HostId, Seq
+from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.errors import Conflict
 from weft.ports.store import (
     OVER_STATUSES,
@@ -72,8 +72,15 @@ def judge_create(*, taken: bool) -> Outcome:
     return Outcome.ID_TAKEN if taken else Outcome.ACCEPTED
 
 
-def judge_append(run: RunFacts | None, append: Append, host: HostId, keys: KeyFacts = NO_KEYS) -> Outcome:
-    """Judge an append to an existing run. ``run`` is None if there is no such run."""
+def judge_append(
+    run: RunFacts | None, append: Append, host: HostId, keys: KeyFacts = NO_KEYS, *, is_slot_taken: bool = False
+) -> Outcome:
+    """Judge an append to an existing run. ``run`` is None if there is no such run.
+
+    ``is_slot_taken``: the append reopens the run, and another open run has its slot.
+    """
+    if is_slot_taken:
+        return Outcome.SLOT_TAKEN
     # A run that is held or over has no owner. Only an append that reopens it may write.
     owner = host if append.reopen is None else None
     if run is None or run.epoch != append.epoch or run.owner != owner:
@@ -87,11 +94,16 @@ def judge_append(run: RunFacts | None, append: Append, host: HostId, keys: KeyFa
     return Outcome.ACCEPTED
 
 
-def judge_together(run: RunFacts | None, append: Append) -> Outcome:
-    """Judge an append of ``write_together``, for which it does not matter who owns the run."""
+def judge_together(run: RunFacts | None, append: Append, *, hot: bool = False) -> Outcome:
+    """Judge an append of ``write_together``, for which it does not matter who owns the run.
+
+    ``hot``: the run names a WAL that is not drained, so its log may be longer than the store knows.
+    """
     if run is None or run.epoch != append.epoch:
         return Outcome.STALE_EPOCH
     if run.seq != append.seq or (append.reopen is None and run.status in OVER_STATUSES):
+        return Outcome.STALE_SEQ
+    if hot:
         return Outcome.STALE_SEQ
     return Outcome.ACCEPTED if run.mail == append.mail_taken else Outcome.MAIL_WAITING
 
@@ -131,9 +143,37 @@ def is_current(run: RunFacts | None, epoch: Epoch | None) -> bool:
     return run is not None and run.status not in OVER_STATUSES and run.epoch == epoch
 
 
+def may_claim(run: RunFacts, host: HostId, *, drained: bool) -> bool:
+    """Return whether a host may claim a run as far as its WAL is concerned.
+
+    ``drained``: the run names no WAL, or one that is drained. An owner knows what its own WAL holds.
+    """
+    return drained or run.owner == host
+
+
+def is_elsewhere(outcome: Outcome) -> bool:
+    """Return whether an append was refused because the log does not end where it begins."""
+    return outcome is Outcome.STALE_SEQ
+
+
+def is_anothers(outcome: Outcome) -> bool:
+    """Return whether an append was refused because the run is no longer its writer's."""
+    return outcome is Outcome.STALE_EPOCH
+
+
 def only_adds_to_ended(append: Append, status: str) -> bool:
     """Return whether the append only adds events to the log of a run that is over."""
     return append.reopen is not None and status in OVER_STATUSES and append.status == status
+
+
+def takes_slot(append: Append) -> bool:
+    """Return whether an append opens a run again, so that no other run with its slot may be open."""
+    return append.reopen is not None and append.status not in OVER_STATUSES
+
+
+def judge_reopened(refused: Iterable[RunUid]) -> dict[RunUid, Outcome]:
+    """Judge the appends to runs that cannot be opened again, because other open runs have their slots."""
+    return dict.fromkeys(refused, Outcome.SLOT_TAKEN)
 
 
 def _may_reopen(append: Append, status: str) -> bool:

@@ -10,8 +10,10 @@ import msgspec
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 from weft.errors import UsageError
 from weft.ports.definitions import Origin
+from weft.ports.new_run import START_MAIL, NewRun
 from weft.ports.retention import DOOMED
-from weft.ports.store import PENDING, START_MAIL, Append, Mail, NewRun
+from weft.ports.starts import RuledStart
+from weft.ports.store import PENDING, Append, Mail, RunRow
 
 LAST_CHARACTER = "\U0010ffff"
 """Follows every character of an id, so that it ends the range of ids with a prefix."""
@@ -28,7 +30,7 @@ def has_only_events(append: Append) -> bool:
     return (
         append.status is None
         and append.create is None
-        and not (append.taken or append.keys or append.mail or append.refs or append.children)
+        and not (append.taken or append.keys or append.mail or append.refs or append.children or append.ledger)
         and append.attributes is None
         and append.reopen is None
         and append.resolved is None
@@ -39,7 +41,7 @@ def has_only_events(append: Append) -> bool:
 def has_no_extras(append: Append) -> bool:
     """Return whether an append has only events, apart from beginning or ending its run."""
     return (
-        not (append.taken or append.keys or append.mail or append.refs or append.children)
+        not (append.taken or append.keys or append.mail or append.refs or append.children or append.ledger)
         and append.attributes is None
         and append.reopen is None
         and append.resolved is None
@@ -58,6 +60,16 @@ def start_mail(run: NewRun) -> Mail | None:
     if run.start is None:
         return None
     return Mail(id=START_MAIL, to=run.uid, body=run.start, at=run.created_at)
+
+
+def added_input(start: RuledStart, to: RunUid) -> Mail:
+    """Return the mail that adds the input of a start to a batch that has not begun."""
+    return Mail(id=f"{START_MAIL}/{start.new.uid}", to=to, body=start.new.start or b"", at=start.new.created_at)
+
+
+def cancel_mail(start: RuledStart, other: RunRow) -> Mail:
+    """Return the mail that cancels a run, because this start replaces it."""
+    return Mail(id=f"{start.new.uid}/replaces", to=other.uid, body=start.cancel, at=start.new.created_at)
 
 
 def initial_status(run: NewRun) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from urllib.parse import urlsplit, urlunsplit
+
+from weft.settings import variable
 
 
 def blobs_url() -> str | None:
     """Return WEFT_BLOBS, the URL for large values. None if they are kept with the runs."""
-    return os.environ.get("WEFT_BLOBS") or None
+    return variable("WEFT_BLOBS") or None
 
 
 def shown_url(url: str) -> str:

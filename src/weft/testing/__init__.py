@@ -13,16 +13,19 @@ if TYPE_CHECKING:
     from weft.testing.faults import FaultyStore, Rates
     from weft.testing.history import export_events, replay
     from weft.testing.loop import SimLoop
+    from weft.testing.models import ModelCall, calls
     from weft.testing.world import SimRun, World
 
 __all__ = [
     "FaultyStore",
+    "ModelCall",
     "ProcessDied",
     "Rates",
     "SimLoop",
     "SimRun",
     "StepCall",
     "World",
+    "calls",
     "crash_everywhere",
     "export_events",
     "replay",
@@ -33,6 +36,8 @@ if not TYPE_CHECKING:
     _HOMES = {
         "StepCall": "fakes",
         "FaultyStore": "faults",
+        "ModelCall": "models",
+        "calls": "models",
         "ProcessDied": "loop",
         "Rates": "faults",
         "SimLoop": "loop",

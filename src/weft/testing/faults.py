@@ -27,13 +27,21 @@ import msgspec
 from weft.errors import Unavailable
 from weft.ports.access import Access
 from weft.ports.blobs import Blobs
+from weft.ports.budgets import Budgets
 from weft.ports.definitions import Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.memos import Memos
+from weft.ports.policies import PolicyVersions
 from weft.ports.retention import Holds, Retention
-from weft.ports.store import Directory, Inboxes, RunLog, TaskQueue
+from weft.ports.saved_views import SavedViews
+from weft.ports.starts import RuledStarts
+from weft.ports.step_logs import StepLogs
+from weft.ports.store import Directory, Inboxes, RunLog, StoreDetails, TaskQueue
 from weft.ports.streams import Streams
 from weft.ports.tags import Tags
+from weft.ports.tool_pins import ToolPins
+from weft.ports.wals import Wals
+from weft.ports.web_sessions import WebSessions
 from weft.stores.memory import MemoryStore
 from weft.testing.loop import PROCESS, SimLoop
 
@@ -41,11 +49,18 @@ WRITES = frozenset({
     "log.commit", "log.claim", "log.release", "log.send", "log.create", "log.write_run", "log.write_together",
     "log.mark_fault", "inboxes.send_to",
     "blobs.put", "hosts.beat", "tasks.offer", "tasks.take", "tasks.settle", "tasks.withdraw", "tasks.limit",
-    "definitions.put", "definitions.promote", "definitions.remove", "tags.write", "streams.write", "memos.put",
+    "tasks.exchange", "tasks.finish",
+    "definitions.put", "definitions.promote", "definitions.remove", "tags.write", "streams.write", "step_logs.write",
+    "memos.put",
     "access.add", "access.revoke", "access.seed",
     "retention.doom", "retention.doom_each", "retention.clear", "retention.clear_streams",
     "retention.shorten", "holds.add", "holds.end",
-    "holds.record",
+    "holds.record", "hosts.describe", "saved_views.put", "saved_views.remove",
+    "web_sessions.add", "web_sessions.touch", "web_sessions.end",
+    "starts.set_rules", "starts.start", "starts.take_slot",
+    "policies.put", "policies.take", "policies.give_back", "tool_pins.begin", "tool_pins.note", "tool_pins.accept",
+    "wals.open", "wals.note", "wals.attach", "wals.mark_drained", "wals.agree_redis_id", "wals.see_redis_id",
+    "wals.acknowledge_losses",
 })  # fmt: skip
 NEVER_FAIL = frozenset({"hosts.join", "hosts.leave"})
 """Calls that a process makes before it owns anything, or after."""
@@ -124,10 +139,22 @@ class WiredStore:
         self.definitions = cast("Definitions", _Port("definitions", inner.definitions, carry))
         self.tags = cast("Tags", _Port("tags", inner.tags, carry))
         self.streams = cast("Streams", _Port("streams", inner.streams, carry))
+        self.step_logs = cast("StepLogs", _Port("step_logs", inner.step_logs, carry))
         self.access = cast("Access", _Port("access", inner.access, carry))
         self.memos = cast("Memos", _Port("memos", inner.memos, carry))
         self.retention = cast("Retention", _Port("retention", inner.retention, carry))
         self.holds = cast("Holds", _Port("holds", inner.holds, carry))
+        self.saved_views = cast("SavedViews", _Port("saved_views", inner.saved_views, carry))
+        self.web_sessions = cast("WebSessions", _Port("web_sessions", inner.web_sessions, carry))
+        self.starts = cast("RuledStarts", _Port("starts", inner.starts, carry))
+        self.policies = cast("PolicyVersions", _Port("policies", inner.policies, carry))
+        self.budgets = cast("Budgets", _Port("budgets", inner.budgets, carry))
+        self.tool_pins = cast("ToolPins", _Port("tool_pins", inner.tool_pins, carry))
+        self.wals = cast("Wals", _Port("wals", inner.wals, carry))
+
+    async def details(self) -> StoreDetails:
+        """Return the kind, schema and size of the store."""
+        return await self.inner.details()
 
     async def open(self) -> None:
         """Do nothing, because there is nothing to connect to."""

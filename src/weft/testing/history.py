@@ -107,7 +107,7 @@ class _Listener:
     def try_schedule(self, ask: c.ScheduleTask) -> None:
         """Leave every step to ``issue``."""
 
-    def keep(self, raw: bytes) -> Raw:
+    def keep(self, raw: bytes, *, apart: bool = False) -> Raw:
         sealed = values.seal(raw)
         if len(sealed) <= values.INLINE_BYTES_MAX:
             return Raw(sealed)
@@ -125,7 +125,7 @@ class _Listener:
     def new_id(self) -> str:
         return "0" * 32
 
-    def emit(self, stream: str, raw: bytes, place: str) -> None:
+    def emit(self, stream: str, raw: bytes, place: str, *, at_root: bool = False) -> None:
         """Ignore output, which is not compared."""
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:

@@ -270,7 +270,7 @@ def _refused(name: str) -> Callable[..., NoReturn]:
     def refuse(*_: object, **__: object) -> NoReturn:
         raise UsageError(
             f"A simulated world has no {what}.",
-            hint="Fake the step that needs it: world.fake(step, result).",
+            hint="Fake the step or the resource that needs it: world.fake(step, result).",
             code="usage.simulated",
         )
 

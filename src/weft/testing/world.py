@@ -11,10 +11,11 @@ import asyncio
 import contextlib
 import weakref
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, Unpack, overload
 
 from weft.authoring.app import App
 from weft.authoring.handles import Event, Handle
+from weft.authoring.open_resources import OpenResources
 from weft.authoring.policies import Duration
 from weft.authoring.runnable import Runnable
 from weft.core.commands import CancelRun, Mailed
@@ -22,17 +23,25 @@ from weft.core.durations import duration_ms
 from weft.core.ids import RunId
 from weft.errors import UsageError
 from weft.observe.explanation import Waiting
+from weft.observe.step_logs import LogLine
 from weft.runtime.fork_order import ForkOptions
-from weft.runtime.host import Host, Surroundings
+from weft.runtime.host import Host
 from weft.runtime.local import LocalRuns
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
+from weft.runtime.surroundings import Surroundings
+from weft.steps.output_capture import capture_output
+from weft.steps.resources import OPEN_RESOURCES
 from weft.stores.memory import MemoryStore
 from weft.testing.clock import InlineExecutor, SeededIds, SimClock
 from weft.testing.crashes import Crashes, When
 from weft.testing.fakes import CallBook, StepCall
 from weft.testing.faults import WiredStore
 from weft.testing.loop import Process, SimLoop, make_loop
+
+if TYPE_CHECKING:
+    from weft.testing.models import ModelCall
+    from weft.testing.recorded_tools import Bundle
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -98,7 +107,8 @@ class World:
         run_id = id if id is not None else f"{workflow.name}-{self._named}"
 
         started = self.perform(lambda: self.app.launch(invocation, run_id))
-        return SimRun(self, started.id, lambda: self.app.get(run_id, workflow))
+        # Another run may have taken the start, by the rule of its workflow.
+        return SimRun(self, started.id, lambda: self.app.get(started.id, workflow))
 
     # --- time -----------------------------------------------------------------------------------------------------
 
@@ -122,9 +132,33 @@ class World:
     def fake(self, step: object, *results_or_exceptions: Any) -> None:
         """Answer each attempt of a step with one of these values or exceptions, in order. The last one is repeated.
 
-        A function is called with the step's arguments.
+        A function is called with the step's arguments. A resource is faked by one value, which steps get as it is; an
+        exception means that it cannot be opened.
         """
         self._book.fake(step, results_or_exceptions)
+
+    def fake_model(self, alias: str, *replies: Any) -> None:
+        """Answer the calls of a model with these replies, one per attempt. A call beyond the last one fails.
+
+        A reply is a text, a value (its JSON), ``calls(refund={…})``, an exception, or a function of the request that
+        returns one of these.
+        """
+        self._book.models.script(alias, replies, self.app.registered.models.aliases)
+
+    def model_calls(self, alias: str) -> list[ModelCall]:
+        """Return every call of a model so far, across crashes."""
+        self.settle()
+        return self._book.models.calls(alias)
+
+    def fake_tools(self, bundle: Bundle) -> None:
+        """Answer all steps with the results of recorded runs, by their arguments: nothing is performed live.
+
+        Use it to try another model or prompt against the same world. ``bundle`` is a file of ``weft export``, or what
+        ``export_events`` returns. A call that was not recorded fails, unless it is faked. Raises UsageError, Corrupt.
+        """
+        from weft.testing.recorded_tools import RecordedTools  # noqa: PLC0415 - few worlds need it
+
+        self._book.recorded = RecordedTools(bundle)
 
     def calls(self, step: object) -> list[StepCall]:
         """Return every call of a step so far, across crashes."""
@@ -221,6 +255,9 @@ class World:
         for local in _hosts_of(self._services[-1:]):
             self._store.content.hosts.pop(local.host, None)
         self._process = process = Process(f"process-{len(self._services) + 1}")
+        # A world opens resources at first use, so that a test can fake them first.
+        resources = OpenResources(self.app.registered.resources, self._book.faked_resource)
+        process.context.run(OPEN_RESOURCES.set, resources)
         host = process.context.copy().run(self._open)
         # This stack is never closed, because a simulated process ends by dying.
         entered = contextlib.AsyncExitStack().enter_async_context(host)
@@ -245,11 +282,13 @@ class World:
 
     @contextlib.contextmanager
     def _bound(self) -> Iterator[None]:
-        """Bind the app to the service of this world."""
+        """Bind the app to the service of this world, and keep what its steps print."""
         before = self.app.bind(self._services[-1] if self._services else None)
+        end_capture = capture_output()
         try:
             yield
         finally:
+            end_capture()
             self.app.bind(before)
 
     def close(self) -> None:
@@ -296,6 +335,16 @@ class SimRun(Generic[R]):
 
         async def read() -> list[Event]:
             return [event async for event in self._handle().events()]
+
+        return self.world.perform(read)
+
+    @property
+    def logs(self) -> list[LogLine]:
+        """What steps printed and logged, oldest first."""
+        self.world.settle()
+
+        async def read() -> list[LogLine]:
+            return [line async for line in self._handle().logs()]
 
         return self.world.perform(read)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from weft.conditions.budget import FAULT_STEPS, BudgetExceeded, Evaluation, EvaluationFault
+from weft.conditions.budget import FAULT_STEPS, Evaluation, EvaluationFault, StepsUsedUp
 from weft.conditions.cel.functions import FUNCTIONS, METHODS
 from weft.conditions.cel.operators import BINARY, UNARY, divide_exactly, index_optional
 from weft.conditions.cel.reads import fixed_path, function_name, is_function
@@ -388,7 +388,7 @@ def _map_all(source: Run, place: _Place, value: Run) -> Run:
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
-                raise BudgetExceeded
+                raise StepsUsedUp
             frame.slots[slot] = item
             results.append(value(frame))
         return results
@@ -405,7 +405,7 @@ def _map_some(source: Run, place: _Place, test: Run, value: Run) -> Run:
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
-                raise BudgetExceeded
+                raise StepsUsedUp
             frame.slots[slot] = item
             if test(frame):
                 results.append(value(frame))
@@ -422,7 +422,7 @@ def _exists_one(source: Run, place: _Place, test: Run) -> Run:
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
-                raise BudgetExceeded
+                raise StepsUsedUp
             frame.slots[slot] = item
             count += test(frame)
         return count == 1
@@ -439,7 +439,7 @@ def _quantify(source: Run, place: _Place, test: Run, *, settles: bool) -> Run:
         for item in _elements(frame, source):
             frame.left -= steps
             if frame.left < 0:
-                raise BudgetExceeded
+                raise StepsUsedUp
             frame.slots[slot] = item
             try:
                 answer: object = test(frame)

@@ -82,6 +82,7 @@ def _task(state: CodeState, ask: c.ScheduleTask, path: e.Path, add: list[str], _
         undo=ask.undo,
         inline=ask.inline,
         early=ask.early,
+        cover=ask.cover,
     )
     if state.earlier:
         return _repeat(state, ask, event)
@@ -137,7 +138,7 @@ def _open_ask(_: CodeState, ask: c.OpenAsk, path: e.Path, add: list[str], __: En
 def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], env: Env) -> Sequence[e.AnyEvent]:
     try:
         withheld.check_child(state, ask.workflow)
-        env.check_child(state)
+        env.check_child(state, ask.workflow, ask.input)
     except WeftError as error:
         failure = Failure(type=type(error).__name__, message=error.message, code=error.code)
         refused = e.ChildStarted(
@@ -175,6 +176,7 @@ def _child(state: CodeState, ask: c.StartChild, path: e.Path, add: list[str], en
         timeout_ms=ask.timeout_ms,
         awaited=ask.awaited,
         plan=ask.plan,
+        budget=ask.budget,
     )
     return (event,)
 

@@ -23,13 +23,18 @@ class ReplayReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     """The last event that was replayed. For a run with more events, the report says nothing."""
     refusals: list[PatchRefusal] = []
     notes: list[str] = []
+    review: list[str] = []
+    """Who must agree to every patch, as the version declares."""
 
 
 _report: msgspec.json.Decoder[ReplayReport] = msgspec.json.Decoder(ReplayReport)
 
 
-def judge_patch(state: State, command: PatchRun) -> JudgedPatch:
-    """Return what a patch does to a run: what its replay found. Outdated if the run has gone on since."""
+def judge_patch(state: State, still: tuple[int, int], command: PatchRun) -> JudgedPatch:
+    """Return what a patch does to a run: what its replay found. Outdated if the run has gone on since.
+
+    The events after the first number of ``still``, up to the second one, are only about patches that wait.
+    """
     report = _report.decode(command.prepared) if bytes(command.prepared) else ReplayReport()
     notes = list(report.notes)
     if state.status == "failed":
@@ -37,11 +42,19 @@ def judge_patch(state: State, command: PatchRun) -> JudgedPatch:
     elif state.status == "held":
         notes.append(GOES_ON)
     plan = PatchPlan(run="", notes=notes, refusals=report.refusals)
-    return JudgedPatch(plan, RunPatched(rev=0), is_outdated=report.seq != state.seq)
+    event = RunPatched(rev=0, review=report.review)
+    return JudgedPatch(plan, event, is_outdated=not _holds(report, state.seq, still))
+
+
+def _holds(report: ReplayReport, seq: int, still: tuple[int, int]) -> bool:
+    """Return whether nothing has happened in a run since its replay, except to patches that wait."""
+    first, last = still
+    return report.seq == seq or (last == seq and first <= report.seq < last)
 
 
 def evolve_patch(state: State, event: RunPatched) -> None:
     """Follow the other version. A run that was held because its code did not fit goes on."""
     evolve_patched(state, event)
+    state.review = event.review
     if state.status == "held":
         lifecycle.evolve_resumed(state)

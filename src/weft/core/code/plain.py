@@ -31,7 +31,7 @@ def take_success(machine: CodeMachine, report: c.ReportTaskSucceeded, at: int) -
         return None
     if task.undo is not None or task.undo_of or task.policy.deadline_ms:
         return None
-    if state.reversals or state.gone or state.gone_children:
+    if state.reversals or state.gone or state.gone_children or state.accounted or report.spent is not None:
         return None  # the tables handle work that was dropped or removed
     state.seq += 1
     state.at = at
@@ -47,7 +47,7 @@ def schedule_task(machine: CodeMachine, ask: c.ScheduleTask, at: int) -> Schedul
     """Schedule a task, in the common case."""
     state, index = machine.state, machine.style.index
     policy = ask.policy
-    if ask.inline or ask.early or policy.deadline_ms or state.queue:
+    if ask.inline or ask.early or policy.deadline_ms or state.queue or ask.cover is not None or state.accounted:
         return None
     if state.renewed or state.earlier or state.reversals or state.gone or state.gone_children or state.fork is not None:
         return None

@@ -84,7 +84,7 @@ def _first_at(state: CodeState, index: CodeIndex, place: str) -> int:
         if loop is not None and loop.kind == "loop" and (loop.status == "done" or loop.round > int(segment[1:])):
             return _first_at(state, index, loop.key)
     raise NotFound(
-        f"{state.run_id} has recorded nothing at {place!r}.",
+        f"{state.run_id} has recorded nothing at {place[:60]!r}.",
         hint=f"To see the recorded places: weft show {state.run_id}",
     )
 

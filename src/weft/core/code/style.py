@@ -47,7 +47,7 @@ _KINDS: dict[type, str] = {
 class CodeStyle:
     """The entries of one code run."""
 
-    __slots__ = ("index", "state")
+    __slots__ = ("index", "state", "still")
 
     name = "code"
     has_code = True
@@ -65,6 +65,8 @@ class CodeStyle:
     def __init__(self, state: CodeState) -> None:
         self.state = state
         self.index = CodeIndex(state)
+        self.still = (0, 0)
+        """The events after the first number, up to the second, are only about patches that wait. Not in snapshots."""
 
     # --- called by the kernel -------------------------------------------------------------------------------------
 
@@ -94,11 +96,11 @@ class CodeStyle:
         return decide_retry(self.state, self.index, command)
 
     def judge_patch(self, command: c.PatchRun, env: Env) -> JudgedPatch:
-        return patch.judge_patch(self.state, command)
+        return patch.judge_patch(self.state, self.still, command)
 
     @property
     def review(self) -> Sequence[str]:
-        return ()
+        return self.state.review
 
     def is_all_at(self, place: str) -> bool:
         raise not_in_graph(self.state, place)
@@ -283,6 +285,16 @@ class CodeStyle:
     def _patched(self, event: e.RunPatched) -> None:
         patch.evolve_patch(self.state, event)
 
+    def _patch_noted(self, _: Any) -> None:
+        """Note an event that is only about a patch that waits. What a replay found before it still holds."""
+        first, last = self.still
+        seq = self.state.seq
+        self.still = (first if last == seq - 1 else seq - 1, seq)
+
+    def _answered(self, event: e.AskAnswered) -> None:
+        if event.ask in self.state.asked:
+            self._patch_noted(event)
+
     def _dropped(self, event: e.EntriesDropped) -> None:
         state = self.state
         for number in event.dropped:
@@ -361,6 +373,10 @@ class CodeStyle:
             e.RunForked: _forked,
             e.RunEdited: _edited,
             e.RunPatched: _patched,
+            e.PatchAsked: _patch_noted,
+            e.PatchReviewAsked: _patch_noted,
+            e.PatchDropped: _patch_noted,
+            e.AskAnswered: _answered,
             e.EntriesDropped: _dropped,
             e.ResultSet: _result_set,
             e.AttributesSet: _attributes_set,

@@ -16,6 +16,7 @@ from weft.core.goal.definitions import (
     GoalWay,
     HttpWay,
     Need,
+    PipelineWay,
     Script,
     ScriptWay,
     StepDef,
@@ -103,6 +104,8 @@ class _Checks:
                 is_empty = not name
             case ScriptWay(script=script):
                 is_empty = not script.source.strip()
+            case PipelineWay(pipeline=steps):
+                is_empty = not steps
             case GoalWay(goals=goals):
                 is_empty = not goals
         if is_empty:

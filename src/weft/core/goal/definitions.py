@@ -85,6 +85,16 @@ class Give(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Computes the value from the raw result, which it can use as ``value``."""
 
 
+def of_agent(gives: dict[str, Give]) -> dict[str, Give]:
+    """Return the outputs of a step that an agent performs: fields of its answer, or the whole answer."""
+    found: dict[str, Give] = {}
+    for fact, give in gives.items():
+        place = "value.output" if give.whole else f"value.output.{give.key or fact}"
+        mapping = give.mapping or Script(place)
+        found[fact] = msgspec.structs.replace(give, key="", whole=False, mapping=mapping)
+    return found
+
+
 # --- ways to perform a step --------------------------------------------------------------------------------------
 
 
@@ -114,6 +124,12 @@ class ScriptWay(msgspec.Struct, frozen=True, tag_field="way", tag="script"):
     script: Script
 
 
+class PipelineWay(msgspec.Struct, frozen=True, tag_field="way", tag="pipeline"):
+    """A pipeline: small steps over a table. Its input is the need that is called ``data`` inside, or the only need."""
+
+    pipeline: list[Any]
+
+
 class GoalWay(msgspec.Struct, frozen=True, tag_field="way", tag="goal"):
     """A child run that achieves these goals. It is given the inputs of this step."""
 
@@ -140,7 +156,7 @@ class AskWay(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_
     remind_ms: int = 0
 
 
-Way = StepWay | HttpWay | ScriptWay | GoalWay | WorkflowWay | AskWay
+Way = StepWay | HttpWay | ScriptWay | PipelineWay | GoalWay | WorkflowWay | AskWay
 
 
 class Cache(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -7,9 +7,20 @@ from collections.abc import Iterator
 import msgspec
 
 from weft.core.durations import format_ms
-from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, Need, ScriptWay, StepDef, StepWay, WorkflowWay
+from weft.core.goal.definitions import (
+    AskWay,
+    GoalWay,
+    HttpWay,
+    Need,
+    PipelineWay,
+    ScriptWay,
+    StepDef,
+    StepWay,
+    WorkflowWay,
+)
 from weft.core.goal.plan import Excluded, GoalPlan
 from weft.core.goal.types import is_any, type_text
+from weft.core.plurals import pluralize
 from weft.core.values import preview_text
 
 _MID, _LAST, _BAR, _GAP = "├─ ", "└─ ", "│  ", "   "
@@ -171,6 +182,8 @@ def way_text(definition: StepDef) -> str:
             return f"{method} {url}"
         case ScriptWay(script=script):
             return script.lang
+        case PipelineWay(pipeline=steps):
+            return f"pipeline of {pluralize(len(steps), 'step')}"
         case GoalWay(goals=goals):
             return f"goal {', '.join(goals)}"
         case WorkflowWay(workflow=name):

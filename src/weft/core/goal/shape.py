@@ -15,6 +15,7 @@ from weft.core.goal.definitions import (
     GoalWay,
     HttpWay,
     Need,
+    PipelineWay,
     ScriptWay,
     StepDef,
     StepWay,
@@ -185,7 +186,11 @@ def simple_plan(plan: GoalPlan, shapes: Sequence[StepShape]) -> SimplePlan | Non
 
 def _is_simple(shape: StepShape) -> bool:
     definition = shape.definition
-    if not isinstance(definition.way, StepWay | HttpWay | ScriptWay) or shape.takes is None or shape.deferred:
+    if (
+        not isinstance(definition.way, StepWay | HttpWay | ScriptWay | PipelineWay)
+        or shape.takes is None
+        or shape.deferred
+    ):
         return False
     if not shape.opaque or shape.meta or definition.undo is not None or definition.policy.deadline_ms:
         return False

@@ -188,7 +188,7 @@ class GoalStyle:
 
     @property
     def review(self) -> Sequence[str]:
-        return ()
+        return self.state.review
 
     def is_all_at(self, place: str) -> bool:
         raise not_in_graph(self.state, place)

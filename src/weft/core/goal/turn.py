@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from msgspec import Raw
 
 from weft.core import events as e
-from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, ScriptWay, StepWay, WorkflowWay
+from weft.core.goal.definitions import AskWay, GoalWay, HttpWay, PipelineWay, ScriptWay, StepWay, WorkflowWay
 from weft.core.goal.inputs import ITEMS_MAX, BadInput, BoundInputs, bind, metadata, predicate_bindings, reference_inputs
 from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.nodes import StepNode
@@ -83,7 +83,7 @@ def _start_bound(turn: Turn, step: StepNode, bound: BoundInputs) -> Sequence[e.A
 
 
 def _is_task(step: StepNode) -> bool:
-    return isinstance(step.definition.way, StepWay | HttpWay | ScriptWay)
+    return isinstance(step.definition.way, StepWay | HttpWay | ScriptWay | PipelineWay)
 
 
 def _predicate_outcome(
@@ -172,8 +172,8 @@ def _task(turn: Turn, step: StepNode, index: int, given: Raw) -> e.TaskScheduled
 
 def _child(turn: Turn, step: StepNode, index: int, given: Raw) -> e.ChildStarted:
     state = turn.state
-    turn.env.check_child(state)
     way = step.definition.way
+    turn.env.check_child(state, way.workflow if isinstance(way, WorkflowWay) else "", given)
     timeout = step.definition.policy.timeout_ms
     workflow, version, style = "", "1", "goal"
     if isinstance(way, WorkflowWay):

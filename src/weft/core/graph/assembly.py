@@ -109,6 +109,8 @@ class Analysis:
         if index in self.frames.opener:
             return []  # a fan-in waits for branches, not for edges
         delivered = self.scopes.delivers[index]
+        if len(delivered) < 2:
+            return []
         everything = {ordinal for ordinals in delivered.values() for ordinal in ordinals}
         partly = any(len(ordinals) < len(everything) for ordinals in delivered.values())
         if not partly:
@@ -122,6 +124,8 @@ class Analysis:
         return [self.names.edges[arc.ordinal] for arc in arcs]
 
     def _tiers(self, arcs: list[Arc]) -> list[list[str]]:
+        if len(arcs) < 2:
+            return [self._named(arcs)] if arcs else []
         tiers: dict[int, list[str]] = {}
         for arc in arcs:
             tiers.setdefault(arc.tier, []).append(self.names.edges[arc.ordinal])

@@ -10,14 +10,14 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.graph.model import GraphModel, HttpWork, ScriptWork, StepWork, TypeWork
+from weft.core.graph.model import GraphModel, HttpWork, PipelineWork, ScriptWork, StepWork, TypeWork
 from weft.core.graph.tokens import GraphState, Token
 from weft.core.run.composites import has_marks, leaf
 from weft.core.run.env import Env
 from weft.core.run.fork import bad_edit
 from weft.core.run.places import is_at
 
-_TASKS = (StepWork, HttpWork, ScriptWork, TypeWork)
+_TASKS = (StepWork, HttpWork, ScriptWork, PipelineWork, TypeWork)
 """The work of nodes whose result can be set."""
 
 

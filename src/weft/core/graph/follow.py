@@ -17,7 +17,7 @@ from weft.core import values
 from weft.core.graph import node_start
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
-from weft.core.graph.model import START, AskWork, ReceiveWork
+from weft.core.graph.model import START, ReceiveWork
 from weft.core.graph.patch.repeated import find_dropped, find_repeated
 from weft.core.graph.program import HostedGraph
 from weft.core.graph.route import route, route_failure
@@ -141,7 +141,7 @@ class Follower:
         if isinstance(work, ReceiveWork) and (wrong := node_start.message_error(work, token, env)) is not None:
             refused = e.MessageRefused(wait=EntryId(0), id=token.message, error=wrong, token=token.id)
             return (refused, *messages.refuse_message(self.state, token.message, wrong))
-        output = node_start.merge_decision(token, env) if isinstance(work, AskWork) and work.enriches else e.ABSENT
+        output = node_start.changed_output(work, token, env)
         found = route(self.graph, self.view(token, output or token.output, env), self.program.reader)
         if found.failure is not None:
             failed = e.NodeFailed(

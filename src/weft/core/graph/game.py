@@ -84,7 +84,9 @@ class Game(Moves):
         frames = [f for f in self.state.frames.values() if f.fan_in and f.arrived and not f.fired]
         found = [f"f{frame.id}" for frame in frames if nodes[frame.fan_in].deadline is not None]
         for key, slot in self.state.slots.items():
-            if nodes[slot.node].deadline is not None and has_arrived(slot):
+            # A patch of a failed run can have removed the node. Its slot is forgotten when the run goes on.
+            node = nodes.get(slot.node)
+            if node is not None and node.deadline is not None and has_arrived(slot):
                 found.append(f"s{key}")
         return found
 

@@ -14,6 +14,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from weft.core.budgets import BudgetLimits
+
 START: Final = ""
 """The virtual node in front of the entries. No real node has this name."""
 
@@ -67,6 +69,15 @@ class ScriptWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="
     source: str
 
 
+class PipelineWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="pipeline"):
+    """A pipeline over ``data``: that field of the mapped input, or else the value that arrived.
+
+    Every string in it is a template.
+    """
+
+    pipeline: Expr
+
+
 class WorkflowWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="workflow"):
     """A child run of a workflow of any style."""
 
@@ -100,8 +111,28 @@ class AskWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="ask
     enriches: bool = False
 
 
+class AgentChoice(_Part, frozen=True, omit_defaults=True):
+    """The nodes that an agent may choose next, 1 to ``at_most`` of them.
+
+    ``otherwise``: where the token goes if the agent makes no valid choice. If it is empty, the node fails.
+    """
+
+    of: list[str]
+    at_most: int
+    otherwise: list[str] = []
+
+
 class AgentWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="agent"):
-    agent: Any
+    """A child run of an agent: a registered one by its name, or one that ``parts`` describes.
+
+    ``prompt`` is a template; without it, the prompt is what arrived. The node's output is that of the agent, or
+    ``{text}`` if it is text. ``config_ref``: a blob with more parts.
+    """
+
+    agent: str = ""
+    parts: dict[str, Any] | None = None
+    prompt: Expr | None = None
+    choose: AgentChoice | None = None
     config_ref: str = ""
 
 
@@ -144,6 +175,7 @@ Work = (
     StepWork
     | HttpWork
     | ScriptWork
+    | PipelineWork
     | WorkflowWork
     | GoalWork
     | AskWork
@@ -198,6 +230,8 @@ class Limits(_Part, frozen=True, omit_defaults=True):
     hops: int = 0
     tokens: int = 0
     fan_out: int = 0
+    budget: BudgetLimits | None = None
+    """What a run may spend. Only at the top of a document."""
 
 
 NO_LIMITS: Final = Limits()

@@ -10,20 +10,23 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.graph.model import (
+    AgentWork,
     AskWork,
     GoalWork,
     HttpWork,
     Node,
     PassWork,
+    PipelineWork,
     ReceiveWork,
     ReplyWork,
     ScriptWork,
     StepWork,
     TypeWork,
     WaitWork,
+    Work,
     WorkflowWork,
 )
-from weft.core.graph.program import HostedGraph
+from weft.core.graph.program import AgentOrder, HostedGraph
 from weft.core.graph.route import check_field, node_input, route
 from weft.core.graph.tokens import Token
 from weft.core.graph.view import View
@@ -40,6 +43,9 @@ HTTP = "weft.http"
 
 SCRIPT = "weft.script"
 """The step that runs the script of a node."""
+
+PIPELINE = "weft.pipeline"
+"""The step that performs the pipeline of a node."""
 
 TYPE = "weft.type:"
 """The prefix of the names of steps that implement registered node types."""
@@ -65,6 +71,9 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
                 return (_task(program, node, view, HTTP, view.env.keep(encode({**filled, **limit}))),)
             case ScriptWork():
                 return (_task(program, node, view, SCRIPT, _scripted(node, node.work, view, given)),)
+            case PipelineWork(pipeline=pipeline):
+                steps = program.reader.template(pipeline.source, view.bind(pipeline))
+                return (_task(program, node, view, PIPELINE, _piped(node, steps, view, given)),)
             case TypeWork():
                 return (_task(program, node, view, TYPE + node.work.type, _configured(program, node.work, view)),)
             case ReceiveWork():
@@ -75,6 +84,8 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
                 return (e.TimerSet(node=view.token.node, token=view.token.id, due=view.env.now + ms),)
             case WorkflowWork():
                 return (_child(program, view, given),)
+            case AgentWork():
+                return (_agent(program, node.work, view, given),)
             case GoalWork(goals=goals):
                 return (_goal(program, view, goals, given),)
             case AskWork():
@@ -83,9 +94,6 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
         return (
             e.NodeFailed(node=view.token.node, token=view.token.id, failure=_failure(node, error.code, error.message)),
         )
-    kind = type(node.work).__name__.removesuffix("Work").lower()
-    wrong = _failure(node, "unknown_work", f'this host cannot perform work of the kind "{kind}".')
-    return (e.NodeFailed(node=view.token.node, token=view.token.id, failure=wrong),)
 
 
 def fixed_task(program: HostedGraph, node: Node, token: str) -> e.TaskScheduled | None:
@@ -211,6 +219,13 @@ def _scripted(node: Node, work: ScriptWork, view: View, given: Raw) -> Raw:
     return view.env.keep(encode(call))
 
 
+def _piped(node: Node, steps: Any, view: View, given: Raw) -> Raw:
+    """Return the input of the pipeline step: its steps and the data."""
+    value = open_raw(given, view.env.blob)
+    named = node.input is not None and isinstance(value, dict) and "data" in value
+    return view.env.keep(encode({"pipeline": steps, "data": value["data"] if named else value}))
+
+
 def _goal(program: HostedGraph, view: View, goals: Sequence[str], given: Raw) -> e.ChildStarted:
     facts = open_raw(given, view.env.blob)
     plan = program.plan(goals, list(facts) if isinstance(facts, dict) else [])
@@ -225,10 +240,23 @@ def _child(program: HostedGraph, view: View, given: Raw) -> e.ChildStarted:
     return _started(view, work, work.version or version, style, given)
 
 
+def _agent(program: HostedGraph, work: AgentWork, view: View, given: Raw) -> e.ChildStarted:
+    """Start the child run of an agent. Without a prompt, it is asked what arrived."""
+    config = _referenced(work.config_ref, view) if work.config_ref else None
+    if work.prompt is not None:
+        prompt = program.reader.template(work.prompt.source, view.bind(work.prompt))
+    else:
+        prompt = open_raw(given, view.env.blob)
+    call = program.agent_call(AgentOrder(view.state.run_id, view.token.node, prompt, config))
+    child = WorkflowWork(call.workflow, call.version)
+    started = _started(view, child, call.version, "code", view.env.keep(call.input))
+    return started if call.budget is None else msgspec.structs.replace(started, budget=call.budget)
+
+
 def _started(view: View, work: WorkflowWork, version: str, style: e.Style, given: Raw) -> e.ChildStarted:
     state, token, now = view.state, view.token, view.env.now
     node = view.graph.nodes[token.node]
-    view.env.check_child(state)
+    view.env.check_child(state, work.workflow, given)
     return e.ChildStarted(
         node=node.id,
         token=token.id,
@@ -289,6 +317,17 @@ def _answer(program: HostedGraph, work: ReplyWork, view: View, given: Raw) -> Se
     repeated = seen.message not in view.state.requests
     answered = e.MessageAnswered(message=seen.message, output=value, repeated=repeated)
     return (answered, *_passed(program, view, given))
+
+
+def changed_output(work: Work, token: Token, env: Env) -> Raw:
+    """Return the output of a node if it is not simply what its work gave, else ``ABSENT``. Raises MissingInputs."""
+    if isinstance(work, AskWork) and work.enriches:
+        return merge_decision(token, env)
+    if not isinstance(work, AgentWork):
+        return e.ABSENT
+    reply = open_raw(token.output, env.blob)
+    found = reply.get("output") if isinstance(reply, dict) else reply
+    return env.keep(encode({"text": found} if isinstance(found, str) else found))
 
 
 def merge_decision(token: Token, env: Env) -> Raw:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Raw
 
 from weft.core import events as e
+from weft.core.budgets import BudgetLimits
 from weft.core.graph.model import GraphModel
 from weft.core.graph.route import ExpressionReader
 from weft.core.graph.ways import Ways
@@ -28,6 +29,26 @@ class NodeTask:
     """The arguments of the step if they are the same in every run, once they have been computed."""
 
 
+@dataclass(slots=True)
+class AgentOrder:
+    """What an agent node is asked in a run. ``config`` is what a blob says about the agent; None without one."""
+
+    run_id: str
+    node: str
+    prompt: Any
+    config: Any
+
+
+@dataclass(slots=True)
+class AgentCall:
+    """The child run of an agent: its workflow and version, and its input as JSON."""
+
+    workflow: str
+    version: str
+    input: bytes
+    budget: BudgetLimits | None = None
+
+
 class HostedGraph(Protocol):
     """A compiled graph with everything that its document does not contain."""
 
@@ -45,6 +66,10 @@ class HostedGraph(Protocol):
 
     def version_of(self, workflow: str) -> tuple[str, e.Style]:
         """Return the version of a child workflow to start, and its style."""
+        ...
+
+    def agent_call(self, order: AgentOrder) -> AgentCall:
+        """Return the child run of an agent node. Raises UsageError, BadValue, NotAllowed."""
         ...
 
     def plan(self, goals: Sequence[str], given: Sequence[str]) -> Raw:

@@ -17,7 +17,7 @@ from weft.core.graph.program import HostedGraph
 from weft.core.graph.tokens import GraphState, copy_graph_state
 from weft.core.ids import EntryId
 from weft.core.run import patches
-from weft.core.run.by_hand import is_irreversible_in_flight
+from weft.core.run.by_hand import is_irreversible_in_flight, withdrawn_in_flight
 from weft.core.run.env import Env
 from weft.core.run.repeats import irreversible_in_flight, outcome_unknown
 
@@ -32,7 +32,6 @@ def decide_retry_from(
         NotFound, Refused: the run cannot go back there, or an irreversible task is in flight there.
         PatchRefused: the run could get stuck from there.
     """
-    patches.check_limit(state, env)
     back, past = judge_way_back(program, fold, state, command.start, env)
     unknown = _given_up(state, back, force=command.force)
     now = copy_graph_state(state)
@@ -53,6 +52,7 @@ def decide_retry_from(
 def _given_up(state: GraphState, back: WayBack, *, force: bool) -> list[e.TaskFailed]:
     """Return the ends of irreversible tasks in flight. Raises Refused unless they may be given up."""
     numbers = [EntryId(token.task) for token in back.leaving if is_irreversible_in_flight(state, token.task)]
+    numbers += withdrawn_in_flight(state, {back.node, *(token.node for token in back.leaving)})
     if numbers and not force:
         raise irreversible_in_flight(state, numbers)
     return [outcome_unknown(number, state.tasks.get(number) or state.parked[number]) for number in numbers]

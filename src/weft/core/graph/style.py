@@ -29,7 +29,7 @@ from weft.core.graph.retry_from import decide_retry_from
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, remember_work, seen_after
 from weft.core.graph.view import View
 from weft.core.ids import CANCEL, derive
-from weft.core.run import asked_patches, by_hand, lifecycle, patches, questions, tasks, undo
+from weft.core.run import asked_patches, budget, by_hand, lifecycle, patches, questions, tasks, undo
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, dispatch_opened
@@ -89,7 +89,12 @@ class GraphStyle:
     def begin(self, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
         if not command.timeout_ms and self.graph.limits.time_ms:
             command = msgspec.structs.replace(command, timeout_ms=self.graph.limits.time_ms)
-        return lifecycle.decide_start(self.state, command, env.now)
+        began = lifecycle.decide_start(self.state, command, env.now)
+        own = self.graph.limits.budget
+        if not began or own is None or command.budget is not None or command.refused:
+            return began
+        budget.check_currency(command.currency, own)
+        return (*began, budget.set_budget(msgspec.structs.replace(command, budget=own)))
 
     def locate(self, number: int) -> str:
         token = self._token(number)
@@ -157,7 +162,9 @@ class GraphStyle:
     def is_all_at(self, place: str) -> bool:
         """Return whether all tokens are at this node."""
         if place not in self.graph.nodes:
-            raise Refused(f"{self.graph.name} has no node {place!r} where a patch of {self.state.run_id} could wait.")
+            raise Refused(
+                f"{self.graph.name} has no node {place[:60]!r} where a patch of {self.state.run_id} could wait."
+            )
         return bool(self.state.tokens) and all(token.node == place for token in self.state.tokens.values())
 
     def cancel_open(self) -> Sequence[e.AnyEvent]:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from weft.core.events import Taken
 from weft.core.graph.model import (
+    AgentWork,
     AskWork,
     Edge,
     GraphModel,
     HttpWork,
     Node,
+    PipelineWork,
     ReceiveWork,
     ScriptWork,
     StepWork,
@@ -54,7 +56,7 @@ class Ways:
 
 def _leads_to_task(graph: GraphModel, edge: Edge) -> bool:
     node = graph.nodes[edge.to]
-    if not isinstance(node.work, StepWork | HttpWork | ScriptWork | TypeWork):
+    if not isinstance(node.work, StepWork | HttpWork | ScriptWork | PipelineWork | TypeWork):
         return False
     return _keeps_scope(edge) and node.join == "plain" and node.fan_in is None and not node.heads and _is_single(node)
 
@@ -71,7 +73,7 @@ def _keeps_scope(edge: Edge) -> bool:
 def _is_straight(node: Node, graph: GraphModel) -> bool:
     if node.save or node.repeat is not None or node.remembered or node.opening or len(node.main) > 1:
         return False
-    if isinstance(node.work, AskWork | ReceiveWork):
+    if isinstance(node.work, AgentWork | AskWork | ReceiveWork):
         return False
     return all(_is_free(graph.edges[name]) and _is_single(graph.nodes[graph.edges[name].to]) for name in node.main)
 

@@ -31,7 +31,7 @@ from weft.core.ids import EntryId
 from weft.core.run import questions
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.patch_plan import PatchPlan
-from weft.core.run.patches import check_review, judge_patch, moved_on, patch_refused, too_many
+from weft.core.run.patches import check_review, judge_patch, moved_on, patch_count, patch_refused, too_many
 from weft.core.run.state import AskedPatch, Question, State
 from weft.core.run.statuses import ALLOWED
 from weft.core.run.style import AnyRun, JudgedPatch
@@ -44,6 +44,8 @@ REJECTED = "patch.rejected"
 WITHDRAWN = "patch.withdrawn"
 NOT_IN_TIME = "patch.not_in_time"
 RUN_ENDED = "patch.run_ended"
+MOVED_ON = "patch.moved_on"
+OUTDATED = "the run has changed since, and its code cannot be replayed where it was answered; send the patch again"
 _ENDS = (RunCompleted, RunFailedEvent, RunCancelledEvent)
 _encode = msgspec.json.Encoder().encode
 
@@ -70,8 +72,8 @@ def decide_patch(run: AnyRun, command: PatchRun, env: Env) -> Sequence[AnyEvent]
             f"{state.run_id} is {state.status}: nothing happens in it that a patch could wait for.",
             hint="Leave wait out.",
         )
-    if run.style.has_code and (waits or plan.review):
-        raise Refused(f"{state.run_id} is a code run; a patch of it can neither wait nor be reviewed.")
+    if run.style.has_code and command.at:
+        run.style.is_all_at(command.at)
     is_other = judged.is_outdated or (bool(command.expect) and command.expect != plan.digest)
     if is_other and not waits:
         raise moved_on(plan)
@@ -80,7 +82,7 @@ def decide_patch(run: AnyRun, command: PatchRun, env: Env) -> Sequence[AnyEvent]
     allowed = not is_other and is_allowed(run, judged, command.at)
     if allowed and not plan.review and judged.event is not None:
         return (judged.event,)
-    if len(state.revisions) + len(state.asked) >= env.patches_max:
+    if patch_count(state) + len(state.asked) >= env.patches_max:
         raise too_many(state, env)
     check_review(plan, asks=command.asks, by=command.by)
     asked = ask(command, plan.review, env)
@@ -150,16 +152,21 @@ def _try(run: AnyRun, number: int, patch: AskedPatch, env: Env) -> Sequence[AnyE
     try:
         if asked.due and asked.wait_at and not run.style.is_all_at(asked.wait_at):
             return ()  # cheaper than judging it
-        judged = judge_patch(run, _command(patch, env), env)
+        command = _command(patch, env)
+        judged = judge_patch(run, command, env)
+        if judged.is_outdated:
+            judged = judge_patch(run, msgspec.structs.replace(command, prepared=_replayed(command, env)), env)
     except WeftError as error:
         code = RUN_ENDED if isinstance(error, RunFinished) else error.code
         return (PatchDropped(asked=number, code=code, message=error.message),)
     except MissingInputs as missing:
-        if missing.log or missing.blobs or missing.questions or env.log() is None:
+        if missing.log or missing.blobs or missing.questions or missing.replays or env.log() is None:
             raise
         gone = f"version {', '.join(missing.versions)} is not in the store"
         return (PatchDropped(asked=number, code="patch.invalid", message=gone),)
     plan = judged.plan
+    if judged.is_outdated:
+        return () if asked.due else (PatchDropped(asked=number, code=MOVED_ON, message=OUTDATED),)
     if not is_allowed(run, judged, asked.wait_at) or (asked.expect and asked.expect != plan.digest):
         return () if asked.due else (_refused(number, plan),)
     if asked.review and not (patch.approved_by and plan.digest == patch.digest):
@@ -185,6 +192,14 @@ def _command(patch: AskedPatch, env: Env) -> PatchRun:
         reason=asked.reason,
         approved_by=patch.approved_by,
     )
+
+
+def _replayed(command: PatchRun, env: Env) -> Raw:
+    """Return what the replay of a code run as it stands now found. Raises MissingInputs."""
+    found = env.replayed(command.version)
+    if found is None:
+        raise MissingInputs(log=True) if env.log() is None else MissingInputs(replays=[command.version])
+    return Raw(found)
 
 
 def _opened(raw: Raw, env: Env) -> Raw:

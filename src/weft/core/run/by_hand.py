@@ -6,7 +6,7 @@ other way, so it is routed, counted and replayed in the same way.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import msgspec
@@ -27,7 +27,7 @@ from weft.core.events import (
 )
 from weft.core.ids import EntryId
 from weft.core.run import repeats, withheld
-from weft.core.run.env import Env
+from weft.core.run.env import Env, MissingInputs
 from weft.core.run.state import OpenTask, Question, State
 from weft.core.run.statuses import permits
 from weft.core.run.style import AnyRun
@@ -44,6 +44,7 @@ def decide_set(run: AnyRun, command: SetResult, env: Env) -> Sequence[AnyEvent]:
         NotFound: nothing is open there.
         Refused: the status of the run or the kind of the work does not allow it, or an irreversible task is in flight.
         BadValue: the result has the wrong type.
+        MissingInputs: the result is in a blob that is not in memory.
     """
     state = run.state
     permits(state, command)
@@ -60,10 +61,15 @@ def decide_set(run: AnyRun, command: SetResult, env: Env) -> Sequence[AnyEvent]:
     return _end_open(run, number, command, env)
 
 
-def _json_of(output: Raw, env: Env) -> bytes | None:
-    """Return the JSON of an output; None if it is in a blob that is not in memory."""
+def _json_of(output: Raw, env: Env) -> bytes:
+    """Return the JSON of an output. Raises MissingInputs if it is in a blob that is not in memory."""
     raw = values.inline_json(bytes(output))
-    return raw if raw is not None else env.blob(values.parse_ref(bytes(output)).digest)
+    if raw is None:
+        digest = values.parse_ref(bytes(output)).digest
+        raw = env.blob(digest)
+        if raw is None:
+            raise MissingInputs(blobs=[digest])
+    return raw
 
 
 def step_at(state: State, place: str, number: int | None) -> str:
@@ -77,7 +83,7 @@ def step_at(state: State, place: str, number: int | None) -> str:
 def nothing_open(state: State, place: str) -> NotFound:
     """Make the error for a place at which nothing can be set."""
     return NotFound(
-        f"Nothing is open at {place!r} in {state.run_id}, and what has ended cannot be set.",
+        f"Nothing is open at {place[:60]!r} in {state.run_id}, and what has ended cannot be set.",
         hint=f"To see what the run waits for: weft explain {state.run_id}. To change the past: weft fork.",
     )
 
@@ -101,7 +107,7 @@ def find_open(run: AnyRun, place: str) -> int | None:
     if len(found) > 1:
         names = ", ".join(places[number] for number in found[:PLACES_SHOWN_MAX])
         raise Refused(
-            f"{len(found)} things are open at {place!r} in {state.run_id}.", hint=f"Name one of them: {names}"
+            f"{len(found)} things are open at {place[:60]!r} in {state.run_id}.", hint=f"Name one of them: {names}"
         )
     return found[0] if found else None
 
@@ -113,12 +119,16 @@ def _end_open(run: AnyRun, number: int, command: SetResult, env: Env) -> Sequenc
     noted = ResultSet(entry=entry, performed=command.performed, reason=command.reason, by=command.by)
     task = state.tasks.get(number) or state.parked.get(number)
     if task is not None:
-        forced = [entry] if is_irreversible_in_flight(state, number) else []
+        place = run.location(number)
+        node = place if run.style.has_code else place.partition("/")[0]
+        draining = withdrawn_in_flight(state, {node}, task.within)
+        forced = [*([entry] if is_irreversible_in_flight(state, number) else []), *draining]
         if forced and not command.force:
             raise repeats.irreversible_in_flight(state, forced)
+        given_up = [repeats.outcome_unknown(one, state.tasks.get(one) or state.parked[one]) for one in draining]
         end = TaskSucceeded(task=entry, output=command.output, attempt=task.attempt)
         failed = TaskFailed(task=entry, failure=failure_of(command, task.step), attempt=task.attempt)
-        return (msgspec.structs.replace(noted, forced=forced), end if is_output else failed)
+        return (*given_up, msgspec.structs.replace(noted, forced=forced), end if is_output else failed)
     child = state.children.get(number)
     if child is not None:
         status = "completed" if is_output else "failed"
@@ -151,6 +161,21 @@ def is_irreversible_in_flight(state: State, number: int) -> bool:
     """Return whether a worker or an external service may be performing an irreversible task."""
     task = state.tasks.get(number) or (state.parked.get(number) if number in state.accepted else None)
     return task is not None and task.policy.effect == "irreversible"
+
+
+def withdrawn_in_flight(state: State, places: Container[str], within: Sequence[str] | None = None) -> list[EntryId]:
+    """Return the irreversible tasks that were withdrawn, and that somebody may still be performing. A node is a place.
+
+    ``within``: only those in exactly these branches of a graph.
+    """
+    return [
+        EntryId(number)
+        for number, task in (state.tasks | state.parked).items()
+        if task.draining
+        and (task.place in places or task.place.partition("/")[0] in places)
+        and (within is None or task.within == within)
+        and is_irreversible_in_flight(state, number)
+    ]
 
 
 def _not_settable(run: AnyRun, number: int) -> Refused:

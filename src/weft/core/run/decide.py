@@ -12,6 +12,7 @@ from weft.core import events as e
 from weft.core.run import (
     accepted_work,
     asked_patches,
+    budget,
     by_hand,
     lifecycle,
     messages,
@@ -29,7 +30,12 @@ from weft.core.run.style import AnyRun
 
 def _start(run: AnyRun, command: c.StartRun, env: Env) -> Sequence[e.AnyEvent]:
     """Start the run. A second start has no effect."""
-    return () if run.state.started else run.style.begin(command, env)
+    if run.state.started:
+        return ()
+    if command.budget is not None and not command.refused:
+        budget.check_currency(command.currency, command.budget)
+    began = run.style.begin(command, env)
+    return began if command.budget is None or command.refused else (*began, budget.set_budget(command))
 
 
 def _cancel(run: AnyRun, command: c.CancelRun, _: Env) -> Sequence[e.AnyEvent]:
@@ -117,6 +123,8 @@ DECIDE: dict[type, Decide] = {
     c.ResumeRun: _resume,
     c.HoldRun: _hold,
     c.RetryRun: _retry,
+    c.RaiseBudget: lambda run, command, _: budget.decide_raise(run.state, command),
+    c.NoteBudget: lambda run, command, _: budget.decide_warning(run.state, command),
     c.SetResult: by_hand.decide_set,
     c.PatchRun: asked_patches.decide_patch,
     c.WithdrawPatch: asked_patches.decide_withdrawn,

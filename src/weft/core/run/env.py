@@ -39,17 +39,20 @@ class MissingInputs(Exception):
         questions: Sequence[Predicate] = (),
         runs: Sequence[str] = (),
         versions: Sequence[str] = (),
+        replays: Sequence[str] = (),
         log: bool = False,
     ) -> None:
         """``runs``: ids of which it must be known whether there are such runs.
 
-        ``versions``: versions of the run's workflow. ``log``: whether the whole log of the run is needed.
+        ``versions``: versions of the run's workflow. ``replays``: versions against which the log must be replayed.
+        ``log``: whether the whole log of the run is needed.
         """
         super().__init__("the decision needs blobs, predicates or runs that are not loaded yet")
         self.blobs = list(blobs)
         self.questions = list(questions)
         self.runs = list(runs)
         self.versions = list(versions)
+        self.replays = list(replays)
         self.log = log
 
 
@@ -75,12 +78,17 @@ def no_log() -> Sequence[PastEvent] | None:
     return None
 
 
+def no_replay(_: str) -> bytes | None:
+    """Return nothing, because code cannot be replayed here."""
+    return b""
+
+
 def read_directly(_: Raw, read: Callable[[], Any]) -> Any:
     """Read a value, without a cache."""
     return read()
 
 
-def allow_any_child(_: State) -> None:
+def allow_any_child(_: State, _workflow: str, _given: Raw) -> None:
     """Allow the run to start any child."""
 
 
@@ -105,12 +113,18 @@ class Env(msgspec.Struct, frozen=True):
     """Returns whether there is a run with this id. None: this must be fetched first, for each decision anew."""
     keep: Callable[[bytes], Raw] = keep_inline
     """Converts JSON to the form in the log: sealed, or a reference to a blob that is stored before the append."""
-    check_child: Callable[[State], None] = allow_any_child
-    """Checks whether this run may start another child. Raises LimitExceeded, RunCancelled."""
+    check_child: Callable[[State, str, Raw], None] = allow_any_child
+    """Checks whether this run may start a child run of a workflow with this input.
+
+    Raises LimitExceeded, RunCancelled, NotAllowed.
+    """
     check_result: Callable[[str, bytes], None] = accept_any_result
     """Checks a result that a person gives, as JSON, against the type of its step. Raises BadValue."""
     log: Callable[[], Sequence[PastEvent] | None] = no_log
     """Returns all events of the run up to now. None: they must be read first. Only rare decisions need them."""
+    replayed: Callable[[str], bytes | None] = no_replay
+    """Returns what the replay of the log against a version of the code found. None: it must be replayed first. Empty:
+    that is not possible here."""
     patches_max: int = 100
     """How many patches a run can have."""
     recall: Callable[[Raw, Callable[[], Any]], Any] = read_directly

@@ -12,6 +12,7 @@ from weft.core import events as e
 from weft.core.run import (
     accepted_work,
     asked_patches,
+    budget,
     by_hand,
     fork,
     lifecycle,
@@ -254,6 +255,9 @@ EVOLVE: dict[type, Callable[[AnyRun, Any], None]] = {
     e.RunResumed: _resumed,
     e.RunHeld: _held,
     e.RunRetried: _retried,
+    e.BudgetSet: lambda run, event: budget.evolve_set(run.state, event),
+    e.BudgetRaised: lambda run, event: budget.evolve_raised(run.state, event),
+    e.BudgetWarned: lambda run, event: budget.evolve_warned(run.state, event),
     e.RunMoved: lambda run, event: moves.evolve_moved(run.state, event),
     e.RunAdopted: lambda run, _: moves.evolve_adopted(run.state),
     e.TaskScheduled: _task_scheduled,

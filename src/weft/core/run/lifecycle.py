@@ -27,7 +27,7 @@ from weft.core.events import (
 from weft.core.ids import EntryId
 from weft.core.run import undo
 from weft.core.run.env import Env
-from weft.core.run.questions import STARTED_BY
+from weft.core.run.questions import STARTED_BY, STARTED_ROLES
 from weft.core.run.state import Child, State, Status
 from weft.core.run.statuses import ALLOWED, StatusRule, not_possible
 from weft.core.run.style import AnyRun
@@ -62,6 +62,10 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         trace=command.trace,
         schedule=command.schedule,
         tag=command.tag,
+        review=command.review,
+        priority=command.priority,
+        budgets=command.budgets,
+        currency=command.currency,
     )
     if not command.refused:
         return (started,)
@@ -201,8 +205,12 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
         ),
         root=root_of(state),
         trace=state.trace,
+        priority=state.priority,
+        budgets=list(state.scopes),
+        currency=state.currency,
+        budget=event.budget,
         # The person who started a run also counts as the starter of its children.
-        attributes={name: value for name, value in state.attributes.items() if name == STARTED_BY},
+        attributes={name: value for name, value in state.attributes.items() if name in (STARTED_BY, STARTED_ROLES)},
     )
     if not bytes(event.plan):
         return start
@@ -212,6 +220,7 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
 def evolve_started(state: State, event: RunStarted) -> None:
     """Copy the start request into the state."""
     state.started = True
+    state.priority = event.priority
     state.run_id = event.run_id
     state.line = event.line
     state.root = event.root
@@ -227,6 +236,9 @@ def evolve_started(state: State, event: RunStarted) -> None:
     state.due = event.due
     state.scheduled_at = event.scheduled_at
     state.queue = event.queue
+    state.review = event.review
+    if event.budgets:
+        state.budgets, state.currency, state.accounted = list(event.budgets), event.currency, True
     if event.attributes:
         state.attributes = dict(event.attributes)
 

@@ -50,8 +50,13 @@ def check_open(run: AnyRun, env: Env) -> None:
 
 def check_limit(state: State, env: Env) -> None:
     """Raise LimitExceeded if a run can have no more patches."""
-    if len(state.revisions) >= env.patches_max:
+    if patch_count(state) >= env.patches_max:
         raise too_many(state, env)
+
+
+def patch_count(state: State) -> int:
+    """Return how many patches a run has had. Going back to a place changes no definition, and does not count."""
+    return sum(not revision.retried for revision in state.revisions)
 
 
 def review_of(run: AnyRun, command: PatchRun) -> list[str]:

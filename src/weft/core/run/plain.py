@@ -30,6 +30,8 @@ def succeeded_task(state: State, report: ReportTaskSucceeded) -> OpenTask | None
         return None
     if task.undo is not None or task.undo_of or task.policy.deadline_ms:
         return None
+    if state.accounted or report.spent is not None:
+        return None
     if state.ended or state.reversals or state.gone or state.gone_children or state.fork is not None or state.asked:
         return None  # the tables handle work that was dropped, removed or may be held back
     return task

@@ -33,6 +33,8 @@ from weft.errors import AlreadyDecided, BadValue, NotAllowed, NotFound, RunFinis
 
 STARTED_BY = "weft.started_by"
 """The run attribute with the name of the person who started the run."""
+STARTED_ROLES = "weft.started_roles"
+"""The run attribute with the roles of that person, for the rules of the policy."""
 GROUPS = ("role:", "team:")
 PLACES_SHOWN_MAX = 20
 
@@ -178,9 +180,7 @@ def decide_ask(state: State, command: DecideAsk, number: int | None, env: Env) -
             hint="Look at the question again: weft inbox.",
             code="ask.other_subject",
         )
-    answers_for = _answers_for(state, question, command)
-    if command.by and command.by in question.approvals:
-        raise AlreadyDecided(f"{command.by} has already approved {command.ask!r}; it needs the approval of others.")
+    answers_for = check_person(state, question, command)
     if command.approved and question.form is not None:
         error = env.check(question.form, unseal(bytes(command.form)))
         if error is not None:
@@ -213,7 +213,7 @@ def find_open_question(state: State, name: str, places: Mapping[int, str]) -> in
     names = [f"{state.run_id}:{place}" for place in list(places.values())[:PLACES_SHOWN_MAX]]
     more = ", …" if len(places) > len(names) else ""
     raise NotAllowed(
-        f"{state.run_id} has {len(places)} open questions at {name!r}; nothing was decided.",
+        f"{state.run_id} has {len(places)} open questions at {name[:60]!r}; nothing was decided.",
         hint=f"Name one of them: {', '.join(names)}{more}",
         code="ask.ambiguous",
     )
@@ -221,13 +221,13 @@ def find_open_question(state: State, name: str, places: Mapping[int, str]) -> in
 
 def already_decided(state: State, name: str) -> AlreadyDecided:
     """Make the error for an answer to a question that is already decided."""
-    return AlreadyDecided(f"The question {name!r} of {state.run_id} is already decided.")
+    return AlreadyDecided(f"The question {str(name)[:60]!r} of {state.run_id} is already decided.")
 
 
 def _open_question(state: State, command: DecideAsk, number: int | None) -> Question:
     if number is None:
         raise NotFound(
-            f"{state.run_id} has no question {command.ask!r}.",
+            f"{state.run_id} has no question {str(command.ask)[:60]!r}.",
             hint=f"To see what the run waits for: weft explain {state.run_id}",
         )
     question = state.questions.get(number)
@@ -240,8 +240,15 @@ def _open_question(state: State, command: DecideAsk, number: int | None) -> Ques
     raise already_decided(state, str(command.ask))
 
 
+def check_person(state: State, question: Question, command: DecideAsk) -> list[str]:
+    """Return the people and groups of the question that this person answers for. Raises NotAllowed, AlreadyDecided."""
+    found = _answers_for(state, question, command)
+    if command.by and command.by in question.approvals:
+        raise AlreadyDecided(f"{command.by} has already approved {command.ask!r}; it needs the approval of others.")
+    return found
+
+
 def _answers_for(state: State, question: Question, command: DecideAsk) -> list[str]:
-    """Return the people and groups of the question that this person answers for. Raises NotAllowed."""
     people = allowed_people(question)
     if command.by:
         forked_by = state.fork.by if state.fork is not None else ""

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from weft.core.budgets import Amounts, BudgetLimits, Cover
 from weft.core.events import (
     ABSENT,
     DEFAULT_POLICY,
@@ -27,7 +28,7 @@ from weft.core.events import (
 )
 from weft.errors import Failure
 
-FOLD = 7
+FOLD = 9
 """The version of the fold. Raise it when ``evolve`` or the shape of a state changes; older snapshots are ignored."""
 
 Status = Literal[
@@ -73,6 +74,8 @@ class OpenTask(msgspec.Struct, omit_defaults=True):
     """In a fork: the digest of the input."""
     use: int = 0
     """In a fork: which use of the step with this input it is since the common past ended."""
+    cover: Cover | None = None
+    """What each attempt may cost at most."""
 
 
 class Wait(msgspec.Struct, omit_defaults=True):
@@ -239,6 +242,7 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     due: int = 0
     attributes: dict[str, Any] = {}
     queue: str = ""
+    priority: int = 0
     tasks: dict[int, OpenTask] = {}
     parked: dict[int, OpenTask] = {}
     """Tasks that no worker performs, because an external service accepted them or because they wait for a retry."""
@@ -279,10 +283,24 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     retries: int = 0
     revisions: list[Revision] = []
     """The patches of the run. The first one is rev 1."""
+    review: list[str] = []
+    """Who must agree to every patch, as the code or the goal declares."""
     asked: dict[int, AskedPatch] = {}
     """The patches that wait, by number."""
     reviews: dict[int, Question] = {}
     """The open questions about patches, by the number of the patch."""
+    budgets: list[str] = []
+    """The uids of the runs above whose budgets this run spends from, topmost first."""
+    currency: str = ""
+    """The currency of the money that these budgets limit, if one does."""
+    budget: BudgetLimits | None = None
+    """The budget of the run itself, as it was raised."""
+    warned: list[str] = []
+    """The units of that budget for which a warning is recorded."""
+    spends: dict[str, Amounts] = {}
+    """The most that each step has reported to have spent, by step. Later calls of it are covered with that."""
+    accounted: bool = False
+    """Whether the ledger of budgets has to be told of what the run does."""
     steps_done: int = 0
     withheld: list[int] = []
     """Tasks of which it is to be decided whether they may be performed. Some may have ended."""
@@ -293,6 +311,11 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     @property
     def over(self) -> bool:
         return self.status in OVER
+
+    @property
+    def scopes(self) -> list[str]:
+        """The uids of the runs whose budgets this run spends from, topmost first, with its own if it has one."""
+        return self.budgets if self.budget is None else [*self.budgets, self.uid]
 
     @property
     def questions(self) -> dict[int, Question]:

@@ -25,7 +25,7 @@ class StatusRule(NamedTuple):
     action: str = ""
     """What cannot be done to the run, as a participle, for the error message."""
     over: str = ""
-    """What does not happen because the run is over, for the error message."""
+    """What does not happen because the run is over, for the error message. Empty: ``action`` says it."""
 
 
 ALLOWED: dict[type, StatusRule] = {
@@ -37,6 +37,9 @@ ALLOWED: dict[type, StatusRule] = {
     c.CancelRun: StatusRule(LIVE - {"rolling_back"}, frozenset({"rolling_back"}), over="there is nothing to cancel"),
     c.HoldRun: StatusRule(LIVE - {"held"}, frozenset({"held", "completed", "failed", "cancelled", "moved"})),
     c.RetryRun: StatusRule(frozenset({"failed"}), action="retried"),
+    c.RaiseBudget: StatusRule(
+        LIVE | {"failed"}, action="given a larger budget", over="its budget cannot be raised any more"
+    ),
     c.MoveRun: StatusRule(LIVE, action="moved", over="there is nothing to move; export it without --move"),
     c.AdoptRun: StatusRule(frozenset({"moved"}), action="adopted", over="there is nothing to adopt"),
     c.SetResult: StatusRule(
@@ -88,7 +91,7 @@ def permits(state: State, command: c.AnyCommand) -> bool:
         return True
     if status in rule.ignored:
         return False
-    if status in OVER:
+    if rule.over and status in OVER:
         raise run_finished(state, rule.over.format(command))
     raise not_possible(state, rule.action)
 
@@ -113,5 +116,5 @@ def unknown_command(run_id: str, style: str, command: c.AnyCommand) -> Refused:
 def not_in_graph(state: State, place: str) -> Refused:
     """Make the error for a patch that is to wait for a place in a run that has no tokens."""
     return Refused(
-        f"A patch can only wait at a node of a graph; {state.run_id} has no {place!r}.", hint="Leave at out."
+        f"A patch can only wait at a node of a graph; {state.run_id} has no {place[:60]!r}.", hint="Leave at out."
     )

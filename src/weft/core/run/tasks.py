@@ -27,7 +27,7 @@ from weft.core.events import (
     UndoScheduled,
 )
 from weft.core.ids import EntryId
-from weft.core.run import repeats, undo, withheld
+from weft.core.run import covers, repeats, undo, withheld
 from weft.core.run.contracts import judge
 from weft.core.run.retry import LOST_MAX, backoff_ms, loss_ms
 from weft.core.run.state import OpenTask, State, Undo
@@ -50,7 +50,12 @@ def decide_succeeded(state: State, report: ReportTaskSucceeded) -> Sequence[Task
     if task is None or task.attempt != report.attempt or not 1 <= report.delivery <= task.delivery:
         return ()
     earlier = report.delivery if report.delivery < task.delivery else 0
-    return (TaskSucceeded(task=report.task, output=report.output, attempt=report.attempt, earlier=earlier),)
+    # What an earlier delivery spent was settled when it was believed lost.
+    spent = report.spent if not earlier else None
+    succeeded = TaskSucceeded(
+        task=report.task, output=report.output, attempt=report.attempt, earlier=earlier, spent=spent
+    )
+    return (succeeded,)
 
 
 def decide_failed(state: State, report: ReportTaskFailed, now: int) -> Sequence[TaskFailed]:
@@ -71,7 +76,9 @@ def attempt_failed(state: State, task: OpenTask, report: ReportTaskFailed, now: 
     if not final:
         delay = backoff_ms(task.policy, attempt=task.attempt, seed=f"{state.uid}/{report.task}")
         retry_at = now + max(delay, report.wait_ms)
-    return TaskFailed(task=report.task, failure=report.failure, attempt=task.attempt, retry_at=retry_at)
+    return TaskFailed(
+        task=report.task, failure=report.failure, attempt=task.attempt, retry_at=retry_at, spent=report.spent
+    )
 
 
 def decide_lost(state: State, report: ReportTaskLost, now: int) -> Sequence[TaskFailed | TaskLost]:
@@ -115,6 +122,8 @@ def evolve_scheduled(state: State, event: TaskScheduled, arguments: Raw) -> Open
     )
     if event.again is not None or state.fork is not None:
         withheld.admit(state, task, event.again)
+    if event.cover is not None or state.spends:
+        covers.open_covered(state, task, event.cover)
     return task
 
 
@@ -122,6 +131,8 @@ def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> OpenTask:
     """Close a successful task. If it can be undone, put it on the undo stack."""
     state = run.state
     task = state.tasks.pop(event.task)
+    if event.spent is not None:
+        covers.note_spent(state, task, event.spent)
     if task.policy.deadline_ms:
         state.gone.append(-event.task)
     if task.undo_of:
@@ -142,6 +153,8 @@ def evolve_succeeded(run: AnyRun, event: TaskSucceeded) -> OpenTask:
 def evolve_failed(run: AnyRun, event: TaskFailed) -> OpenTask | None:
     """Close and return a task that failed for good. Otherwise prepare its next attempt and return None."""
     state = run.state
+    if event.spent is not None:
+        covers.note_spent(state, state.tasks[event.task], event.spent)
     if event.retry_at:
         task = state.tasks[event.task]
         task.attempt += 1
@@ -234,4 +247,5 @@ def perform(state: State, number: int, task: OpenTask, location: str) -> Perform
         due=task.due,
         inline=task.inline,
         takes=task.takes,
+        cover=task.cover,
     )

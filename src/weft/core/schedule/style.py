@@ -324,6 +324,7 @@ def _start_run(run: AnyRun, event: e.ScheduleFired) -> Sequence[OutgoingMail]:
         scheduled_at=event.nominal,
         attributes={ATTRIBUTE: schedule_name(run.state.run_id)},
         schedule=run.state.uid,
+        priority=spec.priority,
     )
     return (OutgoingMail(to=event.uid, command=start, create=True),)
 

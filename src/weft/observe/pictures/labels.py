@@ -17,6 +17,7 @@ from weft.core.graph.model import (
     HttpWork,
     Node,
     PassWork,
+    PipelineWork,
     ReceiveWork,
     Repeat,
     ReplyWork,
@@ -79,6 +80,8 @@ def work_label(work: Work) -> str:
             return short(_request(work.request.source))
         case ScriptWork():
             return f"{work.language} script"
+        case PipelineWork():
+            return "pipeline"
         case WorkflowWork():
             return f"workflow {work.workflow}"
         case GoalWork():
@@ -86,7 +89,7 @@ def work_label(work: Work) -> str:
         case AskWork():
             return f"ask {', '.join(work.of)}" if work.of else "ask"
         case AgentWork():
-            return f"agent {work.agent}" if isinstance(work.agent, str) else "agent"
+            return f"agent {work.agent}" if work.agent else "agent"
         case WaitWork():
             return f"wait {format_ms(work.ms)}"
         case ReceiveWork():

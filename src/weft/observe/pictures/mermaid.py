@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Final
 
-from weft.observe.pictures.model import Arrow, ArrowKind, Box, Mark, Picture, Shape, cleaned
+from weft.observe.pictures.colours import LIGHT
+from weft.observe.pictures.model import Arrow, Box, Mark, Picture, Shape, cleaned
 
 SHAPES: Final[dict[Shape, tuple[str, str]]] = {
     "plain": ("[", "]"),
@@ -14,20 +15,10 @@ SHAPES: Final[dict[Shape, tuple[str, str]]] = {
     "start": ("([", "])"),
     "end": ("([", "])"),
 }
-CLASSES: Final[dict[Mark, str]] = {
-    "idle": "fill:#ffffff,stroke:#b4bdc9,color:#1d2733",
-    "done": "fill:#edf8f1,stroke:#2f9460,color:#14432b",
-    "working": "fill:#e8f1fe,stroke:#2b6fdb,color:#123668,stroke-width:3px",
-    "waiting": "fill:#fff6df,stroke:#c48a12,color:#5b3f03",
-    "queued": "fill:#f2effc,stroke:#7b66cf,color:#382a75",
-    "failed": "fill:#fdecec,stroke:#d24545,color:#6d1717,stroke-width:3px",
-    "skipped": "fill:#f6f7f9,stroke:#c3cad4,color:#8b95a3,stroke-dasharray:4 3",
-}
-STROKES: Final[dict[ArrowKind, str]] = {
-    "main": "",
-    "back": "stroke:#6b7fd7",
-    "error": "stroke:#d24545",
-    "timeout": "stroke:#c48a12",
+EXTRAS: Final[dict[Mark, str]] = {
+    "working": ",stroke-width:3px",
+    "failed": ",stroke-width:3px",
+    "skipped": ",stroke-dasharray:4 3",
 }
 
 
@@ -42,14 +33,15 @@ def render_mermaid(picture: Picture) -> str:
     lines.append("flowchart TD")
     lines += [f"    {names[box.id]}{_shape(box)}" for box in picture.boxes]
     lines += [_arrow(names, arrow) for arrow in picture.arrows]
-    for mark, look in CLASSES.items():
+    for mark, look in LIGHT.boxes.items():
         members = [names[box.id] for box in picture.boxes if box.mark == mark]
         if members:
-            lines += [f"    classDef {mark} {look}", f"    class {','.join(members)} {mark}"]
-    for kind, stroke in STROKES.items():
+            style = f"fill:{look.fill},stroke:{look.line},color:{look.text}{EXTRAS.get(mark, '')}"
+            lines += [f"    classDef {mark} {style}", f"    class {','.join(members)} {mark}"]
+    for kind, colour in LIGHT.arrows.items():
         found = [str(number) for number, arrow in enumerate(picture.arrows) if arrow.kind == kind]
-        if stroke and found:
-            lines.append(f"    linkStyle {','.join(found)} {stroke}")
+        if found and kind != "main":
+            lines.append(f"    linkStyle {','.join(found)} stroke:{colour}")
     return "\n".join(lines) + "\n"
 
 

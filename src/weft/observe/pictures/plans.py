@@ -42,7 +42,7 @@ def _missing_box(plan: GoalPlan, fact: str) -> Box:
 
 def _box(plan: GoalPlan, step: str, state: GoalState | None) -> Box:
     definition = plan.steps[step]
-    lines = [f"{fact}: {_need(need)}" for fact, need in sorted(definition.needs.items())]
+    lines = [f"{fact}: {need_text(need)}" for fact, need in sorted(definition.needs.items())]
     lines += [f"gives {fact}" for fact in sorted(definition.gives)]
     if definition.when is not None:
         lines.append(f"when {definition.when.source}")
@@ -58,7 +58,8 @@ def _box(plan: GoalPlan, step: str, state: GoalState | None) -> Box:
     return Box(step, step, does, shape, _mark(run, state), times, badges, "\n".join(lines))
 
 
-def _need(need: Need) -> str:
+def need_text(need: Need) -> str:
+    """Return how a step needs a fact."""
     if need.role == "const":
         return need.meta or "fixed"
     words: list[str] = [need.role]

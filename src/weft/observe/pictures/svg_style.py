@@ -1,4 +1,4 @@
-"""Colours, fonts and text widths of SVG pictures.
+"""Style sheet and text widths of SVG pictures.
 
 Every rule begins with ``.weft``, so that an embedded picture styles only itself. The style sheet has plain rules and
 one media query, but no variables or scripts, which not every SVG viewer supports.
@@ -7,55 +7,9 @@ one media query, but no variables or scripts, which not every SVG viewer support
 from __future__ import annotations
 
 import unicodedata
-from typing import Final, NamedTuple
+from typing import Final
 
-from weft.observe.pictures.model import ArrowKind, Mark
-
-SANS: Final = "ui-sans-serif,system-ui,-apple-system,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif"
-MONO: Final = "ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono','Liberation Mono',monospace"
-
-
-class Look(NamedTuple):
-    """Fill, border and text of a box."""
-
-    fill: str
-    line: str
-    text: str
-
-
-LIGHT: Final[dict[Mark, Look]] = {
-    "idle": Look("#ffffff", "#bcc5d1", "#1d2733"),
-    "done": Look("#eef8f2", "#3d9d6c", "#14432b"),
-    "working": Look("#e7f0fe", "#2b6fdb", "#123668"),
-    "waiting": Look("#fff5dc", "#b57d0e", "#5b3f03"),
-    "queued": Look("#f3f0fd", "#8673d3", "#382a75"),
-    "failed": Look("#fdecec", "#d24545", "#6d1717"),
-    "skipped": Look("#f7f8fa", "#cfd5dd", "#626d7b"),
-}
-DARK: Final[dict[Mark, Look]] = {
-    "idle": Look("#1b222c", "#4a5666", "#e3e9f0"),
-    "done": Look("#152a20", "#3d9d6c", "#c2ecd3"),
-    "working": Look("#14263f", "#5b96f0", "#d3e4ff"),
-    "waiting": Look("#322809", "#d9a436", "#fbe6b4"),
-    "queued": Look("#241f3d", "#9787dd", "#ded7fb"),
-    "failed": Look("#3a1818", "#e46a6a", "#ffd2d2"),
-    "skipped": Look("#161b22", "#333d4a", "#8793a1"),
-}
-ARROWS_LIGHT: Final[dict[ArrowKind, str]] = {
-    "main": "#5d6a7a",
-    "back": "#5a6fd0",
-    "error": "#d24545",
-    "timeout": "#b97f10",
-}
-ARROWS_DARK: Final[dict[ArrowKind, str]] = {
-    "main": "#9aa7b6",
-    "back": "#8d9df0",
-    "error": "#ee7b7b",
-    "timeout": "#dfae4c",
-}
-PAGE: Final = Look("#fbfcfd", "#dde2e9", "#1d2733")
-PAGE_DARK: Final = Look("#0f141a", "#2b3440", "#e3e9f0")
-MUTED, MUTED_DARK = "#5f6b7a", "#93a0af"
+from weft.observe.pictures.colours import DARK, LIGHT, MONO, SANS, Theme
 
 _FIXED: Final = f"""
 .weft text{{font-family:{SANS};font-size:13px}}
@@ -78,19 +32,18 @@ _FIXED: Final = f"""
 
 def style() -> str:
     """Return the style sheet."""
-    light = _colours(PAGE, MUTED, LIGHT, ARROWS_LIGHT)
-    dark = _colours(PAGE_DARK, MUTED_DARK, DARK, ARROWS_DARK)
-    return f"{_FIXED}{light}@media (prefers-color-scheme:dark){{\n{dark}}}\n"
+    return f"{_FIXED}{_colours(LIGHT)}@media (prefers-color-scheme:dark){{\n{_colours(DARK)}}}\n"
 
 
-def _colours(page: Look, muted: str, boxes: dict[Mark, Look], arrows: dict[ArrowKind, str]) -> str:
+def _colours(theme: Theme) -> str:
+    page = theme.page
     rules = [
         f".page{{fill:{page.fill}}}",
         f".title{{fill:{page.text}}}",
-        f".about,.weft .does,.weft .times{{fill:{muted}}}",
+        f".about,.weft .does,.weft .times{{fill:{theme.muted}}}",
         f".label rect{{fill:{page.fill};stroke:{page.line}}}",
     ]
-    for mark, look in boxes.items():
+    for mark, look in theme.boxes.items():
         rules += [
             f".{mark} .shape{{fill:{look.fill};stroke:{look.line}}}",
             f".{mark} .bar,.weft .{mark} .dot{{fill:{look.line}}}",
@@ -98,10 +51,11 @@ def _colours(page: Look, muted: str, boxes: dict[Mark, Look], arrows: dict[Arrow
             f".{mark} .name,.weft .{mark} .badge text{{fill:{look.text}}}",
             f".{mark} .badge rect{{fill:{look.line};fill-opacity:.18}}",
         ]
-    for kind, colour in arrows.items():
+    for kind, colour in theme.arrows.items():
         rules += [
             f".{kind} path{{stroke:{colour}}}",
-            f".{kind} polygon,.weft .label.{kind} text{{fill:{colour}}}",
+            f".{kind} polygon{{fill:{colour}}}",
+            f".label.{kind} text{{fill:{theme.labels[kind]}}}",
         ]
     return "".join(f".weft {rule}\n" for rule in rules)
 

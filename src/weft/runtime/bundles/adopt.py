@@ -15,6 +15,8 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.ids import Millis, RunId, RunUid, Seq
+from weft.core.ledger import Move
+from weft.core.run.covers import OpenCovers
 from weft.core.run.env import Env
 from weft.errors import IdTaken, NotFound, Refused
 from weft.ports.boundary import boundary
@@ -22,7 +24,7 @@ from weft.ports.retention import AuditEntry
 from weft.ports.store import IMPORTED, MOVED, OVER_STATUSES, Append, Outcome, Resolved, RunRow, StoredEvent
 from weft.runtime.bundles.archive import CheckedBundle, CheckedRun
 from weft.runtime.bundles.format import log_bytes
-from weft.runtime.bundles.importer import STATUS, Imported, Importer
+from weft.runtime.bundles.importer import STATUS, Imported, Importer, check_own_ids
 from weft.runtime.bundles.moved import check_moved, find_entry, keys_of, last_event
 from weft.runtime.finished_error import MOVED_TO
 from weft.runtime.schemas import check_schema
@@ -41,6 +43,7 @@ class Adopter:
         Raises UsageError, Corrupt, IdTaken, Refused.
         """
         check_moved(bundle)
+        check_own_ids(bundle)
         self._check_ids(bundle)
         if await self._is_adopted(bundle):
             return await Importer(self._service).describe(bundle, created=frozenset())
@@ -138,8 +141,13 @@ class Adopter:
         rest = list(run.events[row.seq :])
         program = msgspec.structs.replace(row, version=about.version, style=about.style)
         machine = await service.reader.empty_machine(program, row.uid, run.events)
+        moves = list[Move]()
+        covers = OpenCovers(machine.state)
         for stored in run.events:
-            machine.evolve(e.decode(stored.body), at=stored.at)
+            event = e.decode(stored.body)
+            machine.evolve(event, at=stored.at)
+            if machine.state.accounted and row.status == IMPORTED:  # the ledger of this store knows nothing of it
+                moves += covers.moves(machine.state, event, machine.effects(event))
         now = Millis(max(service.clock.now_ms(), machine.state.at))
         if isinstance(last_event(run.events), e.RunMoved):
             for event in machine.decide(
@@ -162,6 +170,7 @@ class Adopter:
             keys=[key for key in keys_of(run) if key.key not in known],
             refs=run.blobs,
             mail_taken=row.mail,
+            ledger=moves,
         )
 
     def _entry(self, bundle: CheckedBundle, by: str) -> AuditEntry:

@@ -17,7 +17,8 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.ids import RunUid, Seq
 from weft.errors import LimitExceeded, NotFound, Refused, UsageError
-from weft.ports.store import KeyRow, RunQuery, RunRow, StoredEvent
+from weft.ports.run_query import RunQuery
+from weft.ports.store import KeyRow, RunRow, StoredEvent
 from weft.runtime.bundles import format as layout
 from weft.runtime.bundles.redaction import ASKED, Redactor, secrets_in
 from weft.runtime.catalogue_log import CATALOGUE

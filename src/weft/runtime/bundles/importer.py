@@ -6,19 +6,19 @@ that can be repeated, so an import that was interrupted is completed by the next
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 
 import msgspec
 
-from weft.core.ids import Epoch, Millis, RunUid, Seq
+from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, Millis, RunUid, Seq, tenant_prefix
 from weft.errors import Corrupt, IdTaken
 from weft.ports.boundary import boundary
-from weft.ports.store import IMPORTED, MOVED, Append, NewRun, Outcome, RunRow, StoredEvent
+from weft.ports.new_run import NewRun
+from weft.ports.store import IMPORTED, MOVED, Append, Outcome, RunRow
 from weft.runtime.bundles.archive import CheckedBundle, CheckedRun
-from weft.runtime.bundles.format import log_bytes
-from weft.runtime.orders import check_run_id
+from weft.runtime.bundles.own_uids import digest_of_log, with_own_uids
+from weft.runtime.orders import check_own_id, check_run_id, reserved_prefix
 from weft.runtime.programs import store_definition
 from weft.runtime.service import RunService
 
@@ -61,6 +61,8 @@ class Importer:
 
     async def write(self, bundle: CheckedBundle) -> Imported:
         """Import all runs of a bundle. What is here already stays as it is. Raises IdTaken, Unavailable, Full."""
+        check_own_ids(bundle)
+        bundle = await self._own(bundle)
         known = {run.about.uid: await self._existing(run) for run in bundle.runs}
         if not all(known.values()):
             await self._write_content(bundle)
@@ -70,6 +72,15 @@ class Importer:
             done[run.about.uid] = _view(run, row) if row is not None else await self._write_run(run)
         await self._write_output(bundle)
         return _result(bundle, [done[run.about.uid] for run in reversed(_children_first(bundle))])
+
+    async def _own(self, bundle: CheckedBundle) -> CheckedBundle:
+        """Return the bundle as the caller may import it: a tenant has uids of its own."""
+        prefix = tenant_prefix(self._service.stored_id("x"))
+        if not prefix:
+            return bundle
+        uids = [run.about.uid for run in bundle.runs]
+        rows = [await self._service.store.directory.row(RunUid(uid)) for uid in uids]
+        return with_own_uids(bundle, prefix, frozenset(row.uid for row in rows if row is not None))
 
     async def write_new(self, bundle: CheckedBundle, uids: Container[str]) -> None:
         """Import the runs with these uids, which are not here, and everything that the others need."""
@@ -125,7 +136,7 @@ class Importer:
         if row is None:
             return None
         there = await self._service.store.log.events(row.uid, after=Seq(0), limit=max(run.about.seq, 1))
-        if _digest(row.uid, there[: run.about.seq]) != run.about.digest:
+        if digest_of_log(row.uid, there[: run.about.seq]) != run.about.digest:
             raise IdTaken(
                 f"{row.id} has the uid {row.uid} of a run in the bundle, but another log.",
                 hint="The run has changed since it was exported, or values were left out of the bundle.",
@@ -135,7 +146,9 @@ class Importer:
 
     async def _write_run(self, run: CheckedRun) -> ImportedRun:
         about = run.about
-        for n in range(IDS_TRIED_MAX):
+        # The id of one of Weft's own runs, such as a schedule, stays free for such a run.
+        first = 1 if reserved_prefix(about.id) else 0
+        for n in range(first, IDS_TRIED_MAX):
             suffix = "" if n == 0 else SUFFIX if n == 1 else f"{SUFFIX}{n}"
             run_id = self._service.stored_id(check_run_id(f"{about.id}{suffix}"))
             new = NewRun(
@@ -177,7 +190,14 @@ class Importer:
     async def _refuse_foreign(self, run: CheckedRun) -> None:
         """Refuse a run whose id is free and that was refused: another tenant has it."""
         if await self._service.store.directory.find(self._service.stored_id(run.about.id)) is None:
-            raise IdTaken(f"A run with the uid {run.about.uid} is in the store already.", run_id=run.about.id)
+            raise IdTaken(f"The uid of {run.about.id} is taken, so it cannot be imported.", run_id=run.about.id)
+
+
+def check_own_ids(bundle: CheckedBundle) -> None:
+    """Raise UsageError if a run has an id of Weft's own runs, and is none of them."""
+    for run in bundle.runs:
+        if run.about.workflow not in INTERNAL_WORKFLOWS:
+            check_own_id(run.about.id)
 
 
 def _children_first(bundle: CheckedBundle) -> list[CheckedRun]:
@@ -206,7 +226,3 @@ def _view(run: CheckedRun, row: RunRow) -> ImportedRun:
     return ImportedRun(
         uid=about.uid, id=row.id, original=about.id, workflow=about.workflow, status=about.status, created=False
     )
-
-
-def _digest(uid: RunUid, events: Sequence[StoredEvent]) -> str:
-    return hashlib.sha256(log_bytes(uid, events)).hexdigest()

@@ -2,14 +2,15 @@
 
 Polling alone is sufficient; a wake-up only makes a duty run sooner. A wake-up has a reason (``MAIL``, ``RUNS``,
 ``TASKS``), so that only the duties for this reason run. What other processes wrote is found by asking the store
-(``look``), whose answer names the reasons (``STORE``, ``READY``).
+(``look``), whose answer names the reasons (``STORE``, ``READY``). It is asked in every poll, and at once after a hint
+(``HINT``).
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -31,11 +32,23 @@ RUNS = "runs"
 """A run was created, or has left a host."""
 TASKS = "tasks"
 """A task was offered to other hosts, or a slot became free."""
+HINT = "hint"
+"""Another process may have written to the store, which is asked about it."""
 MEMORY = "memory"
 """A run waits for room in memory."""
 
 FAILED_SECONDS = 0.5
 """How long to wait after the store did not answer."""
+
+
+WAKE_SECONDS_MIN = 0.05
+"""How long to wait for a run that is due but could not be claimed: memory is full, or another host claims it."""
+
+
+def seconds_until(times: Iterable[int | None], now: int, most: float) -> float:
+    """Return the seconds until the first of these times, and no more than ``most``."""
+    known = [at for at in times if at is not None]
+    return min(most, max(WAKE_SECONDS_MIN, (min(known) - now) / 1000)) if known else most
 
 
 class Wakeups:
@@ -118,7 +131,9 @@ class Scheduler:
         """Run every duty that is due or was woken."""
         left: list[Duty] = []
         try:
-            reasons = set(woken) or set(await self._guarded("look", self._look) or ())
+            reasons = set(woken)
+            if not reasons or HINT in reasons:
+                reasons.update(await self._guarded("look", self._look) or ())
             left = self._due(reasons)
             while left:
                 self._next[left[0].name] = self._monotonic() + left[0].every

@@ -13,6 +13,9 @@ from weft.runtime.duties.scheduler import MAIL, MEMORY, READY, RUNS, STORE, TASK
 from weft.runtime.duties.tasks import PACED_SECONDS, TasksDuty
 from weft.runtime.settings import Settings
 
+POLICY_SECONDS = 0.5
+"""How often to look for a new policy. Every host obeys it within a second."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
@@ -29,8 +32,11 @@ class Parts:
     find_dead: Callable[[], Awaitable[object]]
     claim_ready: Callable[[], Awaitable[object]]
     is_run_due: Callable[[], bool]
+    is_turn_due: Callable[[], bool]
     retention: RetentionDuty
     check_health: Callable[[], Awaitable[object]]
+    learn_policy: Callable[[], Awaitable[object]]
+    publish_tasks: Callable[[], Awaitable[object]]
 
 
 def duties(parts: Parts, settings: Settings) -> list[Duty]:
@@ -46,11 +52,14 @@ def duties(parts: Parts, settings: Settings) -> list[Duty]:
         Duty("dead hosts", scan, frozenset({RUNS}), parts.find_dead),
         Duty("claims", scan, frozenset({READY, MAIL, RUNS}), parts.claim_ready, parts.is_run_due),
         Duty("queues", scan, frozenset({TASKS}), parts.tasks.learn_limits),
-        Duty("tasks", scan, frozenset({STORE, TASKS}), parts.tasks.run),
+        Duty("tasks", scan, frozenset({STORE, TASKS}), parts.tasks.run, parts.is_turn_due),
         Duty("paced tasks", PACED_SECONDS, by_time, parts.tasks.take_paced),
         Duty("steps", scan, by_time, parts.learn_steps),
+        Duty("policy", POLICY_SECONDS, by_time, parts.learn_policy),
         Duty("release", 0.0, frozenset({MEMORY}), parts.release.run),
     ]
+    if settings.redis:
+        table.insert(-1, Duty("streams", scan, frozenset({STORE, TASKS}), parts.publish_tasks))
     if settings.health_seconds:
         table.insert(-1, Duty("health", settings.health_seconds, by_time, parts.check_health))
     if settings.retention_seconds:

@@ -8,7 +8,7 @@ from weft.core import commands as c
 from weft.core.decider import Machine
 from weft.core.ids import Epoch, RunId, RunUid
 from weft.errors import IdTaken, WeftError
-from weft.ports.store import NewRun
+from weft.ports.new_run import NewRun
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.run.ports import RunPorts
@@ -45,6 +45,7 @@ class RunStarter:
             created_at=actor.now_ms,
             owner=ports.host,
             attributes=start.attributes,
+            priority=start.priority,
         )
         try:
             await PendingCommand(start).decide_with(actor.post)

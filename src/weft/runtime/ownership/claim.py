@@ -24,6 +24,7 @@ from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
+from weft.stores.hot.takeover import Takeover
 
 CLAIMS_PER_SCAN = 500
 LOADS_PER_TURN = 50
@@ -68,6 +69,7 @@ class Claims:
         self._background = background
         self._retry_until_available = retry
         self._reload = reload
+        self._takeover = Takeover.before(store, clock)
         self._claiming: set[RunUid] = set()
         self.dead: Sequence[HostId] = ()
         """Hosts that were gone at the last check."""
@@ -75,6 +77,8 @@ class Claims:
         """When the next run without a living owner becomes due."""
         self.backlog = 0
         """How many claimable runs were left because memory is full."""
+        self.taken_over = 0
+        """How many runs of hosts that were gone this host has claimed."""
 
     def is_claiming(self, uid: RunUid) -> bool:
         """Return whether this run is being claimed right now."""
@@ -94,9 +98,16 @@ class Claims:
         await self.find_dead()
         return await self.claim_ready()
 
+    @property
+    def lost(self) -> int:
+        """Return how many runs of hosts that were gone have lost events, or may have."""
+        return self._takeover.lost if self._takeover is not None else 0
+
     async def find_dead(self) -> None:
-        """Find hosts that are gone, and take back their tasks."""
+        """Find hosts that are gone, drain their WALs, and take back their tasks."""
         self.dead = await self._hosts.find_dead(monotonic=self._clock.monotonic())
+        if self.dead and self._takeover is not None:
+            await self._takeover.take_over([host for host in self.dead if host != self._host])
         await self._shared.expire(self.dead)
 
     async def claim_ready(self) -> int:
@@ -146,6 +157,7 @@ class Claims:
         try:
             claimed = await self._claim(epochs)
             boundary("recovery.claimed")
+            self.taken_over += sum(row.uid in died for row in claimed)
             for i, row in enumerate(claimed, 1):
                 if row.uid not in self._runs.actors:
                     await self._loader.load_run(row, died=row.uid in died)

@@ -9,6 +9,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
+import msgspec
+
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
@@ -17,17 +19,21 @@ from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, RunUid, Seq
 from weft.core.run.env import MissingInputs
 from weft.core.run.state import FOLD
-from weft.errors import Corrupt, StoreError
+from weft.errors import BadValue, Corrupt, StoreError
 from weft.ports.boundary import boundary
-from weft.ports.store import PENDING, START_MAIL, KeyRow, Loaded, Mail, RunRow, Store
+from weft.ports.new_run import START_MAIL
+from weft.ports.store import PENDING, KeyRow, Loaded, Mail, RunRow, Store
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.call_format import format_call
 from weft.runtime.catalogue import Callee
 from weft.runtime.delivery import CommandDelivery
+from weft.runtime.ownership.admission import RunAdmission, refuse_start
 from weft.runtime.ownership.faults import FaultyRuns
+from weft.runtime.ownership.first_start import FirstStarts
 from weft.runtime.reader import begin_at
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
+from weft.runtime.run.covered_calls import reserve_again
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
@@ -56,7 +62,9 @@ class Loader:
         delivery: CommandDelivery,
         background: BackgroundTasks,
         faults: FaultyRuns,
+        admission: RunAdmission,
         retry: RetryUntilAvailable,
+        first_starts: FirstStarts,
         on_loaded: Callable[[], None],
     ) -> None:
         """``resolve`` finds the workflow of a run that was started by name."""
@@ -76,7 +84,9 @@ class Loader:
         self._delivery = delivery
         self._background = background
         self._faults = faults
+        self._admission = admission
         self._retry_until_available = retry
+        self._first_starts = first_starts
         self._on_loaded = on_loaded
         self._repeated_calls: dict[RunUid, list[str]] = {}
 
@@ -88,6 +98,13 @@ class Loader:
 
     async def load_run(self, row: RunRow, *, died: bool, pending: Sequence[PendingCommand] = ()) -> Actor | None:
         """Load a run that this host owns and let it continue. ``died`` says whether the last owner is gone."""
+        refusal: BadValue | None = None
+        if not row.seq and self._admission.is_limited(row.workflow):
+            try:
+                if not await self._admission.admit(row):
+                    return None
+            except BadValue as error:
+                refusal = error
         callee = await self._resolve(row) if not row.style else None
         style, version = (row.style, row.version) if callee is None else (callee.style, callee.version)
         try:
@@ -99,12 +116,17 @@ class Loader:
         actor.callee = callee
         actor.pending = row.status == PENDING
         self._runs.add(actor)
+        if row.slot is not None:
+            self._runs.slotted.add(row.uid)
         actor.mailbox.extend(pending)
         # Read before the log: an answer that arrives between the two reads is then found in the inbox.
         rows = await self._retry_until_available(lambda: self._tasks.rows(row.uid)) if row.seq else ()
         try:
             loaded = await self._retry_until_available(lambda: self._log.load(row.uid, fold=FOLD))
             if loaded is not None and (loaded.row.epoch, loaded.row.owner) == (row.epoch, self._host):
+                if not row.seq:
+                    inbox = await self._first_starts.prepare(loaded.row, callee, loaded.inbox)
+                    loaded = msgspec.structs.replace(loaded, inbox=inbox)
                 if not row.style:
                     await self._fetch_input(actor, loaded)
                 if not row.seq and row.parent is not None:
@@ -113,7 +135,7 @@ class Loader:
                 for offer in rows:
                     self._shared.record_offer(offer)
                 await self._fold(actor, loaded)
-                self._restore(actor, loaded, died=died)
+                self._restore(actor, loaded, died=died, refusal=refusal)
                 # A run that was over may still have rows of tasks that ended with it; a retry must not revive them.
                 self._shared.withdraw(
                     row.uid, [offer.task for offer in rows if offer.task not in actor.machine.state.tasks]
@@ -166,7 +188,7 @@ class Loader:
         actor.snapshot_bytes = len(body) if body is not None else 0  # or the next append would make another snapshot
         actor.machine = machine
 
-    def _restore(self, actor: Actor, loaded: Loaded, *, died: bool) -> None:
+    def _restore(self, actor: Actor, loaded: Loaded, *, died: bool, refusal: BadValue | None) -> None:
         machine = actor.machine
         self._trees.loaded(machine.state)
         actor.committed_seq = Seq(machine.state.seq)
@@ -189,7 +211,10 @@ class Loader:
         posted = [one for one in actor.mailbox if not one.abandoned]
         actor.mailbox.clear()
         for mail in loaded.inbox:
-            actor.post(posted_mail(mail))
+            command = posted_mail(mail)
+            if refusal is not None and isinstance(command.command, c.StartRun):
+                command.command = refuse_start(command.command, refusal)
+            actor.post(command)
         actor.mailbox.extend(posted)
         # Replay the code in a callback of the loop: its private loop must not be pumped inside a task.
         asyncio.get_running_loop().call_soon(self._continue, actor, open_effects)
@@ -203,7 +228,11 @@ class Loader:
         actor.proceed(after_mail=True)
         actor.schedule()
         for effect in open_effects:
-            if not isinstance(effect, PerformTask) or actor.is_open(effect):
+            if isinstance(effect, PerformTask) and not actor.is_open(effect):
+                continue
+            if isinstance(effect, PerformTask) and effect.cover is not None:
+                reserve_again(actor, effect)
+            else:
                 actor.ports.apply_effect(actor, effect)  # type: ignore[arg-type]
 
     def performed_again(self, uid: RunUid) -> list[str]:

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable
 from weft.core import commands as c
 from weft.core.ids import HostId, RunUid
 from weft.errors import KeyReused, StoreError, WeftError
-from weft.ports.store import NewRun, Outcome, Store
+from weft.ports.new_run import NewRun
+from weft.ports.store import Outcome, Store
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
@@ -89,6 +90,16 @@ class Reloader:
             self._background.spawn(self._faults.set_aside(actor, error))
         else:
             self._background.spawn(self.reload(actor, draft, None))
+
+    def on_lost(self, uid: RunUid, error: Exception | None) -> None:
+        """Drop a run whose last acknowledged steps the store refused: it is another host's, or cannot be written."""
+        actor = self._runs.actors.get(uid)
+        if actor is None:
+            return
+        if error is not None:
+            self._background.spawn(self._faults.set_aside(actor, error))
+        else:
+            self._background.spawn(self.reload(actor, actor.in_flight, Outcome.STALE_EPOCH))
 
     async def _refuse_start(self, actor: Actor, draft: Draft) -> None:
         """Refuse a start whose id is taken, unless this run has the id because its earlier start got no answer."""

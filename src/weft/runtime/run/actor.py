@@ -19,6 +19,7 @@ from weft.core import values
 from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
+from weft.core.run.covers import OpenCovers
 from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.errors import Refused, WeftError
 from weft.ports import boundary as boundaries
@@ -29,13 +30,15 @@ from weft.runtime.catalogue import Callee
 from weft.runtime.programs import new_driver
 from weft.runtime.run import log_reading
 from weft.runtime.run.append_extras import ASKING, INDEXED, add_snapshot, index_event, record_idle
-from weft.runtime.run.draft import Draft, PendingCommand, is_echo
+from weft.runtime.run.covered_calls import add_moves, covered_effects
+from weft.runtime.run.draft import Draft, PendingCommand, answer, is_echo, take_unanswered, unanswered
 from weft.runtime.run.driver import CodeDriver
 from weft.runtime.run.hold import hold_other_arguments
 from weft.runtime.run.outgoing import enclose
 from weft.runtime.run.ports import EXISTS, RunPorts, run_key
 from weft.runtime.run.short_path import schedule_plain, take_plain
 from weft.runtime.run.start import complete_start
+from weft.runtime.run.through import answer_in_time, must_be_through
 from weft.runtime.schemas import check_schema
 from weft.steps.raised import ends_host
 from weft.steps.tracebacks import loggable
@@ -60,6 +63,7 @@ class Actor:
         "_scheduled",
         "callee",
         "committed_seq",
+        "covers",
         "cut_off",
         "drafts",
         "driver",
@@ -97,6 +101,8 @@ class Actor:
         self.epoch = epoch
         self.machine = machine
         self.driver: CodeDriver | None = None
+        self.covers: OpenCovers | None = None
+        """The calls that spend from budgets, if the run has any."""
         self.mailbox: deque[PendingCommand] = deque()
         self.drafts: deque[Draft] = deque()
         self.in_flight: Draft | None = None
@@ -199,10 +205,7 @@ class Actor:
             self._answer_if_idle(self.drafts[-1])
 
     def accept_mail(self) -> bool:
-        """Record the mail from the inbox before the code continues. Returns False if a patch waits for the log.
-
-        It was accepted before anything that the code does next.
-        """
+        """Record the mail that was accepted before the code continues. Returns False if a patch waits for the log."""
         waiting = [posted for posted in self.mailbox if posted.mail_id]
         self.mailbox = deque(posted for posted in self.mailbox if not posted.mail_id)
         end: list[e.AnyEvent] = []
@@ -222,7 +225,7 @@ class Actor:
             return False
         if posted.key is not None and not posted.mail_id and is_echo(self._undurable(), posted, posted.key):
             return False
-        if isinstance(posted.command, c.PatchRun | c.RetryRun) and log_reading.wait_for_inputs(self, posted):
+        if isinstance(posted.command, log_reading.WITH_INPUTS) and log_reading.wait_for_inputs(self, posted):
             return False
         draft = self.open_draft()
         if posted.mail_id:
@@ -275,7 +278,7 @@ class Actor:
         """
         if draft.is_empty() and self.in_flight is None and self.drafts and self.drafts[0] is draft:
             self.drafts.clear()
-            self.answer(draft)
+            answer_in_time(self, draft)
 
     # --- deciding -------------------------------------------------------------------------------------------------
 
@@ -358,6 +361,7 @@ class Actor:
                 run_exists=self.run_exists,
                 keep=self.keep,
                 log=lambda: self.reading.all() if self.reading is not None else None,
+                replayed=lambda version: log_reading.replay_report(self, version),
                 recall=self.ports.opened.recall,
                 check_child=self.ports.check_child,
                 check_result=self.ports.check_result,
@@ -374,10 +378,12 @@ class Actor:
     def new_id(self) -> str:
         return self.ports.new_id()
 
-    def emit(self, stream: str, raw: bytes, place: str) -> None:
+    def emit(self, stream: str, raw: bytes, place: str, *, at_root: bool = False) -> None:
         """Emit output of the code. Replay emits the same chunk, which the store knows by its place and content."""
-        key = f"{place}={values.digest(raw)}"
-        self.open_draft().chunks += (NewChunk(uid=self.uid, stream=stream, key=key, body=raw, at=self.now_ms),)
+        root = self.machine.state.root if at_root else ""
+        key = f"{self.uid}/{place}={values.digest(raw)}" if root else f"{place}={values.digest(raw)}"
+        uid = RunUid(root) if root else self.uid
+        self.open_draft().chunks += (NewChunk(uid=uid, stream=stream, key=key, body=raw, at=self.now_ms),)
 
     def drop_from(self, entry: EntryId) -> None:
         self.issue(c.DropEntries(entry))
@@ -407,11 +413,16 @@ class Actor:
         draft = self.open_draft()
         if self.reading is not None:
             self.reading.tail += [PastEvent(now, event) for event in events]
+        if state.accounted and self.covers is None:
+            self.covers = OpenCovers(state)
         for event in events:
             machine.evolve(event, at=now)
             body = e.encode(event)
             draft.record(body, now)
-            for effect in machine.effects(event):
+            effects = machine.effects(event)
+            if state.accounted:
+                add_moves(self, draft, event, effects)
+            for effect in effects:
                 if isinstance(event, e.TaskScheduled) and event.early:
                     self.ports.background.call_soon(self.ports.apply_effect, self, effect)
                 else:
@@ -419,7 +430,7 @@ class Actor:
             for letter in machine.mail(event):
                 enclose(self, draft, letter)
             if type(event) in INDEXED:
-                index_event(machine, draft, event)
+                index_event(self, draft, event)
         if asking is not bool(state.asks or state.reviews):
             draft.attributes = {**(draft.attributes or {}), ASKING: None if asking else True}
         if state.status != before or draft.create is not None or self.pending:
@@ -431,10 +442,12 @@ class Actor:
         if self.driver is not None and (changed or (state.ended and not self.driver.settled())):
             self.driver.close()  # its past or its version has changed, or the run ends without its code
             self.driver = None
+        if changed and machine.style.has_code:
+            self._move_later()  # the code begins again, also if this followed without a command
 
-    def keep(self, raw: bytes) -> Raw:
-        """Return a value of the code for the log. A large value is written as a blob before the append."""
-        sealed = values.seal_inline(raw)
+    def keep(self, raw: bytes, *, apart: bool = False) -> Raw:
+        """Return a value of the code for the log. A large one, or one ``apart``, is a blob, put before the append."""
+        sealed = None if apart else values.seal_inline(raw)
         if sealed is not None:
             return Raw(sealed)
         digest, ref = self.ports.values.hold(raw)
@@ -478,13 +491,15 @@ class Actor:
             while self.drafts and self.in_flight is None and self.ready:
                 draft = self.drafts.popleft()
                 if not draft.events and draft.is_empty():
-                    self.answer(draft)
+                    answer_in_time(self, draft)
                     continue
                 tail_bytes = self.tail_bytes + draft.size_bytes
                 if tail_bytes > SNAPSHOT_BYTES_MIN and tail_bytes > self.snapshot_bytes and not self.drafts:
                     add_snapshot(self, draft)
                 if self.idle_until is not None or not self.machine.state.tasks:
                     record_idle(self, draft)
+                if self.ports.hot is not None:
+                    draft.through = must_be_through(self, draft)
                 self.in_flight = draft
                 self.stalls_asked = self.ports.heartbeat.stalls
                 return draft
@@ -518,7 +533,7 @@ class Actor:
         ports = self.ports
         ports.remember(self, draft)
         self.answer(draft)
-        for effect in draft.effects:
+        for effect in draft.effects if not draft.ledger else covered_effects(self, draft):
             if type(effect) is PerformTask and not self.is_open(effect):
                 continue  # a later decision, not durable yet, has cancelled this task
             if boundaries.hook is not None:
@@ -538,21 +553,7 @@ class Actor:
         if self.in_flight is draft:
             self.ports.on_unknown(self, draft, error, guilty)
 
-    def answer(self, draft: Draft) -> None:
-        """Answer all commands that this append settles."""
-        answered = self.ports.answered
-        for chunk in draft.chunks:
-            self.ports.emit(chunk)
-        for posted in draft.posted:
-            if posted.flight is not None:
-                answered(posted.flight)
-            if posted.reply is not None:
-                posted.reply(None)
-        for posted, error in draft.refused:
-            if posted.flight is not None:
-                answered(posted.flight)
-            if posted.reply is not None:
-                posted.reply(error)
+    answer = answer
 
     # --- ending ---------------------------------------------------------------------------------------------------
 
@@ -569,9 +570,8 @@ class Actor:
 
     def is_idle(self) -> bool:
         """Return whether the run may leave memory: it has no commands, drafts, commit or fetch in progress."""
-        lacks = self.driver is not None and self.driver.missing_blobs
-        waits = self.mailbox or self.drafts or self.in_flight is not None or self._scheduled or lacks or self.fetching
-        waits = waits or self.reading is not None
+        lacks = self.fetching or self.reading is not None or (self.driver is not None and self.driver.missing_blobs)
+        waits = self.mailbox or self.drafts or self.in_flight is not None or self._scheduled or lacks
         return self.ready and not waits
 
     def close(self) -> None:
@@ -581,20 +581,5 @@ class Actor:
             self.driver.close()
             self.driver = None
 
-    def unanswered(self) -> list[PendingCommand]:
-        """Return unanswered commands, oldest first: those in appends that may not be durable, then the mailbox."""
-        drafts = self._undurable()
-        found = [posted for draft in drafts for posted in draft.posted]
-        found += [posted for draft in drafts for posted, _ in draft.refused]
-        return found + list(self.mailbox) + (self.reading.waiting if self.reading is not None else [])
-
-    def take_unanswered(self) -> list[PendingCommand]:
-        """Return the unanswered commands that this actor will not process, without mail, which stays in the store."""
-        if not self.mailbox and self.is_committed() and self.reading is None:
-            return []
-        left = [posted for posted in self.unanswered() if not posted.mail_id and not posted.abandoned]
-        self.in_flight = None
-        self.drafts.clear()
-        self.mailbox.clear()
-        self.reading = None
-        return left
+    unanswered = unanswered
+    take_unanswered = take_unanswered

@@ -9,10 +9,12 @@ from weft.core import events as e
 from weft.core.decider import Machine
 from weft.core.effects import ArmTimer
 from weft.core.ids import Millis, Seq, answer_key
+from weft.core.run.hook_events import HOOKED
 from weft.core.run.state import FOLD
 from weft.ports.definitions import VERSION_MARK
 from weft.ports.store import NEVER, KeyRow, Resolved, Snapshot
 from weft.runtime.programs import has_dead_letters, needs_definition
+from weft.runtime.run.deliveries import ObservedRun, add_deliveries
 from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.driver import CodeDriver
 
@@ -23,8 +25,8 @@ ASKING = "weft.asking"
 FORKED_FROM = "weft.forked_from"
 """The attribute of forks: the uid of the original."""
 _MARKING = (e.AttributesSet, e.FailureRaised, e.LetterDiscarded, e.RunRetried)
-INDEXED: frozenset[type] = frozenset((*_MARKING, e.MessageAnswered, e.PatchAsked, e.RunPatched))
-"""Events that are found without reading the log: by an attribute of the run, or by a key."""
+INDEXED: frozenset[type] = frozenset((*_MARKING, e.MessageAnswered, e.PatchAsked, e.RunPatched, *HOOKED))
+"""Events that are found without reading the log, by an attribute of the run or by a key, or that hooks are told of."""
 WAITS_MAX = 100
 """With more open waits than this, finding the earliest would slow down every append too much."""
 
@@ -91,8 +93,14 @@ def _idle_until(machine: Machine) -> Millis | None:
     return Millis(min(dues, default=NEVER))
 
 
-def index_event(machine: Machine, draft: Draft, event: e.AnyEvent) -> None:
-    """Make the run findable by an event that was just recorded: by an attribute of its row, or by a key."""
+def index_event(run: ObservedRun, draft: Draft, event: e.AnyEvent) -> None:
+    """Make the run findable by an event that was just recorded, by an attribute of its row or by a key.
+
+    Also start the deliveries of the event, if hooks want it.
+    """
+    machine = run.machine
+    if run.ports.hooks.hooks and type(event) in HOOKED:
+        add_deliveries(run, draft, event)
     if isinstance(event, _MARKING):
         draft.attributes = {**(draft.attributes or {}), **_row_attributes(machine, event)}
     elif isinstance(event, e.RunPatched):

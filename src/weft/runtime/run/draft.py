@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any, Protocol
 
 import msgspec
 
 from weft.core.commands import Mailed
 from weft.core.effects import AnyEffect
 from weft.core.ids import Millis, Seq
+from weft.core.ledger import Move
 from weft.core.values import BLOB_START, blobs_in
 from weft.errors import KeyReused, WeftError
-from weft.ports.store import Append, KeyRow, Mail, NewRun, StoredEvent
+from weft.ports.new_run import NewRun
+from weft.ports.store import Append, KeyRow, Mail, StoredEvent
 from weft.ports.streams import NewChunk
 from weft.runtime.worker.flight import Flight
 
@@ -64,6 +68,7 @@ class Draft(Append, kw_only=True, eq=False):
     mail: tuple[Mail, ...] = ()
     children: tuple[NewRun, ...] = ()
     refs: tuple[str, ...] = ()
+    ledger: tuple[Move, ...] = ()
     effects: list[AnyEffect] = []
     posted: list[PendingCommand] = []
     refused: tuple[tuple[PendingCommand, WeftError], ...] = ()
@@ -81,7 +86,7 @@ class Draft(Append, kw_only=True, eq=False):
             self.refs += tuple(blobs_in(body))
 
     def is_empty(self) -> bool:
-        return not (self.events or self.taken or self.create is not None)
+        return not (self.events or self.taken or self.create is not None or self.ledger)
 
 
 def is_echo(drafts: Sequence[Draft], posted: PendingCommand, key: KeyRow) -> bool:
@@ -96,3 +101,50 @@ def is_echo(drafts: Sequence[Draft], posted: PendingCommand, key: KeyRow) -> boo
                 draft.refused += ((posted, KeyReused(f'The key "{key.key}" was used for another command.')),)
             return True
     return False
+
+
+class AnsweringRun(Protocol):
+    """The parts of a run in memory that have commands without an answer."""
+
+    ports: Any
+    mailbox: deque[PendingCommand]
+    drafts: deque[Draft]
+    in_flight: Draft | None
+    reading: Any
+
+
+def answer(run: AnsweringRun, draft: Draft) -> None:
+    """Answer all commands that this append settles."""
+    answered = run.ports.answered
+    for chunk in draft.chunks:
+        run.ports.emit(chunk)
+    for posted in draft.posted:
+        if posted.flight is not None:
+            answered(posted.flight)
+        if posted.reply is not None:
+            posted.reply(None)
+    for posted, error in draft.refused:
+        if posted.flight is not None:
+            answered(posted.flight)
+        if posted.reply is not None:
+            posted.reply(error)
+
+
+def unanswered(run: AnsweringRun) -> list[PendingCommand]:
+    """Return unanswered commands, oldest first: those in appends that may not be durable, then the mailbox."""
+    drafts = [*([run.in_flight] if run.in_flight is not None else []), *run.drafts]
+    found = [posted for draft in drafts for posted in draft.posted]
+    found += [posted for draft in drafts for posted, _ in draft.refused]
+    return found + list(run.mailbox) + (run.reading.waiting if run.reading is not None else [])
+
+
+def take_unanswered(run: AnsweringRun) -> list[PendingCommand]:
+    """Return the unanswered commands that this actor will not process, without mail, which stays in the store."""
+    if not run.mailbox and not run.drafts and run.in_flight is None and run.reading is None:
+        return []
+    left = [posted for posted in unanswered(run) if not posted.mail_id and not posted.abandoned]
+    run.in_flight = None
+    run.drafts.clear()
+    run.mailbox.clear()
+    run.reading = None
+    return left

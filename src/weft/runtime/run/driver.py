@@ -16,6 +16,7 @@ from msgspec import Raw
 
 from weft.core import commands as c
 from weft.core import values
+from weft.core.budgets import BudgetLimits
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
 from weft.core.code.state import Entry
@@ -45,6 +46,9 @@ class Program(Protocol):
 
     name: str
     version: str
+    review: tuple[str, ...]
+    """Who must agree to every patch of a run."""
+    budget: BudgetLimits | None
 
     def read(self, name: str, text: str) -> Any:
         """Convert a word that was typed for a parameter, by the parameter's type."""

@@ -25,8 +25,11 @@ class DriverActor(Protocol):
         """Record a plain step at once. Returns None if it must be issued."""
         ...
 
-    def keep(self, raw: bytes) -> Raw:
-        """Return a value for the log: the value itself, or a reference to a blob that is put before the commit."""
+    def keep(self, raw: bytes, *, apart: bool = False) -> Raw:
+        """Return a value for the log: the value itself, or a reference to a blob that is put before the commit.
+
+        With ``apart``, also a small value is a blob, so that other blobs and steps can refer to it.
+        """
         ...
 
     def blob(self, digest: str) -> bytes | None:
@@ -41,8 +44,8 @@ class DriverActor(Protocol):
 
     def new_id(self) -> str: ...
 
-    def emit(self, stream: str, raw: bytes, place: str) -> None:
-        """Write to an output stream, from this place."""
+    def emit(self, stream: str, raw: bytes, place: str, *, at_root: bool = False) -> None:
+        """Write to an output stream, from this place. ``at_root``: to one of the run at the root of the tree."""
         ...
 
     def drop_from(self, entry: EntryId) -> None:

@@ -6,18 +6,22 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from weft.core.commands import AnyCommand, PatchRun, RetryRun
+from weft.core import values
+from weft.core.commands import AnyCommand, PatchRun, RetryRun, SetResult
 from weft.core.decider import Machine
 from weft.core.ids import Seq
 from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.errors import NotFound, WeftError
 from weft.runtime.run.draft import PendingCommand
 
+WITH_INPUTS = (PatchRun, RetryRun, SetResult)
+"""The commands that may have to wait for their inputs."""
+
 
 class LogReading:
     """The events up to ``seq``, read from the store, and those that the run has recorded since."""
 
-    __slots__ = ("blobs", "events", "seq", "tail", "unknown", "waiting")
+    __slots__ = ("blobs", "events", "replaying", "reports", "seq", "tail", "unknown", "waiting")
 
     def __init__(self, seq: Seq) -> None:
         self.seq = seq
@@ -30,6 +34,10 @@ class LogReading:
         """Blobs that a waiting command needs, or why they cannot be read."""
         self.unknown: set[str] = set()
         """Versions that a waiting command names and that are not in the store."""
+        self.replaying = False
+        """The log is being replayed. The run stands still meanwhile."""
+        self.reports: dict[str, tuple[int, bytes]] = {}
+        """What replays found, by version, and up to which event."""
 
     def all(self) -> Sequence[PastEvent] | None:
         """Return all events up to now, or None if they are still being read."""
@@ -57,6 +65,11 @@ def needs_log(machine: Machine, command: AnyCommand) -> bool:
     return isinstance(command, PatchRun | RetryRun) and machine.style.needs_log(command)
 
 
+def _needs_inputs(machine: Machine, command: AnyCommand) -> bool:
+    """Return whether a command may need the log, or a large result that a person gives."""
+    return needs_log(machine, command) or (isinstance(command, SetResult) and values.is_ref(bytes(command.output)))
+
+
 def read_log(run: ReadingRun) -> LogReading:
     """Begin to read the log, unless that has begun. The run continues when it is read."""
     if run.reading is None:
@@ -69,6 +82,10 @@ def fetch_missing(run: ReadingRun, missing: MissingInputs) -> None:
     """Fetch what the next decision of a run needs. A patch that waits is judged before the run goes on."""
     if missing.log:
         read_log(run)
+    elif missing.replays:
+        assert run.reading is not None, "the log is read first"
+        run.reading.replaying = True
+        run.ports.fetching.replay(run, run.reading, missing.replays)
     elif not run.fetching:
         run.fetching = True
         run.ports.fetching.fetch(run, missing)
@@ -79,7 +96,7 @@ def wait_for_inputs(run: ReadingRun, posted: PendingCommand) -> bool:
 
     The log of a code run has been replayed before, and the run must not go on since.
     """
-    if not needs_log(run.machine, posted.command):
+    if not _needs_inputs(run.machine, posted.command):
         return False
     reading = read_log(run)
     if reading.events is not None:
@@ -92,11 +109,12 @@ def wait_for_inputs(run: ReadingRun, posted: PendingCommand) -> bool:
 
 
 def awaits_mailed_patch(run: ReadingRun) -> bool:
-    """Return whether the run must wait for a patch that came as mail.
+    """Return whether the run must wait for a patch that came as mail, or while its log is replayed for a patch.
 
     If it went on and ended first, its end would be refused because of this mail, again and again.
     """
-    return run.reading is not None and any(posted.mail_id for posted in run.reading.waiting)
+    reading = run.reading
+    return reading is not None and (reading.replaying or any(posted.mail_id for posted in reading.waiting))
 
 
 def _missing_inputs(run: ReadingRun, reading: LogReading, command: AnyCommand) -> MissingInputs | None:
@@ -130,6 +148,12 @@ def on_log_read(run: ReadingRun) -> None:
         run.proceed(after_mail=True)
 
 
+def replay_report(run: ReadingRun, version: str) -> bytes | None:
+    """Return what the replay of the log up to now found; None if it has to be replayed first."""
+    seq, found = run.reading.reports.get(version, (-1, None)) if run.reading is not None else (-1, None)
+    return found if seq == run.machine.state.seq else None
+
+
 def no_patch_waits(run: ReadingRun) -> bool:
     """Return whether no patch waits for the log. Then the log is forgotten."""
     forget_log(run)
@@ -141,5 +165,5 @@ def forget_log(run: ReadingRun) -> None:
     reading = run.reading
     if reading is None or reading.events is None or reading.waiting or run.machine.tries():
         return
-    if not any(needs_log(run.machine, posted.command) for posted in run.mailbox):
+    if not any(_needs_inputs(run.machine, posted.command) for posted in run.mailbox):
         run.reading = None

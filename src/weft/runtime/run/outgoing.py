@@ -9,7 +9,8 @@ from weft.core.decider import Machine
 from weft.core.effects import OutgoingMail
 from weft.core.ids import Millis, RunId, RunUid
 from weft.core.run.tree import root_of
-from weft.ports.store import Mail, NewRun
+from weft.ports.new_run import NewRun
+from weft.ports.store import Mail
 from weft.runtime.run.draft import Draft
 from weft.runtime.run.ports import RunPorts
 
@@ -40,6 +41,7 @@ def enclose(run: SendingRun, draft: Draft, letter: OutgoingMail) -> None:
             start=body,
             attributes=start.attributes,
             owner=run.ports.host if hosted else None,
+            priority=start.priority,
         )
         draft.children += (new,)
         if start.parent is not None:

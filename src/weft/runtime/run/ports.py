@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from msgspec import Raw
+
 from weft.core.effects import AnyEffect, PerformTask
 from weft.core.ids import EntryId, HostId, RunUid, Seq
+from weft.core.ledger import BudgetWindow
 from weft.core.run.env import MissingInputs
 from weft.core.run.state import State
 from weft.ports.clock import Clock
-from weft.ports.store import Mail, NewRun, Outcome, StoredEvent
+from weft.ports.hot import HotRuns
+from weft.ports.new_run import NewRun
+from weft.ports.store import Mail, Outcome, StoredEvent
 from weft.ports.streams import NewChunk
 from weft.runtime.background_tasks import BackgroundTasks
+from weft.runtime.hooks import HookTable
 from weft.runtime.programs import AnyProgram
-from weft.runtime.run.draft import Draft
+from weft.runtime.run.draft import Draft, PendingCommand
 from weft.runtime.run.log_reading import LogReading
 from weft.runtime.values import OpenedValues, ValueStore
 from weft.runtime.worker.flight import Flight
@@ -46,6 +52,12 @@ class Fetching(Protocol):
 
     def read_inputs(self, actor: Any, reading: LogReading, missing: MissingInputs) -> None: ...
 
+    def replay(self, actor: Any, reading: LogReading, versions: Sequence[str]) -> None: ...
+
+    async def run_id(self, uid: RunUid) -> str:
+        """Return the id of a run; its uid if there is no such run any more."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPorts:
@@ -63,12 +75,16 @@ class RunPorts:
     opened: OpenedValues
     program: Callable[[str, str], AnyProgram | None]
     """Returns the program of a workflow and version, if there is one."""
+    hooks: HookTable
+    """The hooks that are told of events."""
+    hot: HotRuns | None
+    """The runs whose appends may be acknowledged before they are in the durable store, if the store has such."""
     read_event: Callable[[RunUid, Seq], Awaitable[StoredEvent]]
     background: BackgroundTasks
     fetching: Fetching
 
-    check_child: Callable[[State], None]
-    """Check whether this run may start another child. Raises LimitExceeded, RunCancelled."""
+    check_child: Callable[[State, str, Raw], None]
+    """Check whether this run may start a child run. Raises LimitExceeded, RunCancelled, NotAllowed."""
     check_result: Callable[[str, bytes], None]
     """Check a result that a person gives, as JSON, against the type of its step. Raises BadValue."""
     patches_max: int
@@ -89,11 +105,15 @@ class RunPorts:
     remember: Callable[[Any, Draft], None]
     """Store the results of cached steps in a draft that was just committed."""
     post_local: Callable[[Mail], None]
+    deliver: Callable[[RunUid, PendingCommand], None]
+    """Give a command to another run, wherever it is."""
     adopt: Callable[[NewRun], None]
     publish: Callable[[Any, Draft], None]
     answered: Callable[[Flight], None]
     emit: Callable[[NewChunk], None]
 
+    windows: Callable[[State, PerformTask | None], Sequence[BudgetWindow]]
+    """Returns the windows of time that a call of a run spends from, by the limits of the policy."""
     on_refused: Callable[[Any, Draft, Outcome], None]
     on_unknown: Callable[[Any, Draft, Exception, bool], None]
     set_aside: Callable[[Any, BaseException], Coroutine[Any, Any, None]]

@@ -16,7 +16,9 @@ import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from pathlib import PurePath
+from types import FunctionType, MethodType
 from typing import Any, NoReturn
 
 from weft.core.durations import format_ms
@@ -43,6 +45,22 @@ TURNS_PER_LOOK = 64
 
 _get_running = asyncio._get_running_loop  # noqa: SLF001 - used by asyncio itself
 _set_running = asyncio._set_running_loop  # noqa: SLF001
+
+_WRITTEN_IN_PYTHON = frozenset({FunctionType, MethodType, partial})
+"""The types of callbacks that may be taken back. The steps of tasks, which are most of them, have other types."""
+
+if sys.version_info >= (3, 12):
+    _swap_current_task = asyncio.tasks._swap_current_task  # noqa: SLF001
+else:
+
+    def _swap_current_task(loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any] | None) -> asyncio.Task[Any] | None:
+        """Make a task the current one of a loop, or none. Returns the one before."""
+        before = asyncio.current_task(loop)
+        if before is not None:
+            asyncio._leave_task(loop, before)  # noqa: SLF001
+        if task is not None:
+            asyncio._enter_task(loop, task)  # noqa: SLF001
+        return before
 
 
 IO_METHODS = (
@@ -98,7 +116,26 @@ class ScopedTask(asyncio.Task[Any]):
         self._log_destroy_pending = False  # the task is dropped on purpose
         coro = self.get_coro()
         if not self.done() and coro is not None:
-            self._own_context.run(_throw, coro, error)
+            loop = self.get_loop()
+            before = _swap_current_task(loop, self)  # anyio asks for the current task when its scopes end
+            try:
+                self._own_context.run(_throw, coro, error)
+            finally:
+                _swap_current_task(loop, before)
+
+
+class ReadyCall(tuple[Callable[..., object], tuple[Any, ...], contextvars.Context]):
+    """A callback with its arguments and context that runs soon: what ``call_soon`` returns."""
+
+    __slots__ = ()
+
+    def cancel(self) -> None:
+        """Take the callback back. Works in the code of the run, which is where callbacks are made."""
+        loop = _get_running()
+        if isinstance(loop, PrivateLoop):
+            kept = [call for call in loop.ready if call is not self]
+            loop.ready.clear()
+            loop.ready.extend(kept)
 
 
 class PrivateLoop(asyncio.AbstractEventLoop):
@@ -257,10 +294,16 @@ class PrivateLoop(asyncio.AbstractEventLoop):
 
     # --- the interface of an event loop ---------------------------------------------------------------------------
 
-    def call_soon(  # type: ignore[override]  # no handle: callbacks here cannot be cancelled
+    def call_soon(  # type: ignore[override]  # only what is written in Python gets a handle: nobody sees the others
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
-    ) -> None:
-        self.ready.append((callback, args, context if context is not None else contextvars.copy_context()))
+    ) -> ReadyCall | None:
+        call = (callback, args, context if context is not None else contextvars.copy_context())
+        if type(callback) not in _WRITTEN_IN_PYTHON:
+            self.ready.append(call)
+            return None
+        handle = ReadyCall(call)
+        self.ready.append(handle)
+        return handle
 
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
@@ -278,6 +321,9 @@ class PrivateLoop(asyncio.AbstractEventLoop):
         inner = context if context is not None else contextvars.copy_context()
         inner.run(CURRENT.set, scope)
         return self._task(coro, scope, inner)  # type: ignore[arg-type]
+
+    def get_task_factory(self) -> None:
+        """Return None: tasks are made in one way only. anyio asks."""
 
     def is_running(self) -> bool:
         return _get_running() is self

@@ -188,7 +188,7 @@ class IsolatedActor:
         """Return None, so that every step is issued."""
         return None
 
-    def keep(self, raw: bytes) -> Raw:
+    def keep(self, raw: bytes, *, apart: bool = False) -> Raw:
         return Raw(values.seal(raw))
 
     def blob(self, digest: str) -> bytes | None:
@@ -209,7 +209,7 @@ class IsolatedActor:
     def new_id(self) -> str:
         return f"{self.asks:032x}"
 
-    def emit(self, stream: str, raw: bytes, place: str) -> None:
+    def emit(self, stream: str, raw: bytes, place: str, *, at_root: bool = False) -> None:
         """Drop the output."""
 
     def hold_other_input(self, location: str, entry: EntryId, asked: bytes, where: str) -> None:

@@ -37,7 +37,7 @@ class NameScope(Generic[Driver]):
             self.kinds[name] = kind
         elif self.kinds[name] != kind:
             raise NameTaken(
-                f'"{self.prefix}{name}" names a {self.kinds[name]} and now a {kind}.',
+                f'"{self.prefix}{name}" names {_with_article(self.kinds[name])} and now {_with_article(kind)}.',
                 hint="Names identify recorded results. Give one of them another name.",
             )
         return n
@@ -68,3 +68,7 @@ class NameScope(Generic[Driver]):
 
 
 CURRENT: ContextVar[NameScope[Any]] = ContextVar("weft_scope")
+
+
+def _with_article(kind: str) -> str:
+    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

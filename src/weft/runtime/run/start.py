@@ -43,7 +43,7 @@ def complete_start(run: StartingRun, start: c.StartRun, draft: Draft) -> c.Start
         reason = f"the run at the root of its tree {STOPPED_TEXT}"
         start = msgspec.structs.replace(start, refused=reason, refused_as=RunCancelled.code)
     start = start if start.style else _resolved(run, start, draft)
-    return _with_defaults(run, _with_words_read(run, start) if start.words else start)
+    return _with_declared(run, _with_words_read(run, start) if start.words else start)
 
 
 def _resolved(run: StartingRun, start: c.StartRun, draft: Draft) -> c.StartRun:
@@ -67,10 +67,19 @@ def _with_words_read(run: StartingRun, start: c.StartRun) -> c.StartRun:
     return msgspec.structs.replace(start, input=run.keep(read_words(given, start.words, program.read)), words=[])
 
 
-def _with_defaults(run: StartingRun, start: c.StartRun) -> c.StartRun:
-    """Record the defaults with the start, so that the run keeps them when the code changes."""
+def _with_declared(run: StartingRun, start: c.StartRun) -> c.StartRun:
+    """Record the defaults with the start, who must agree to patches, and the budget.
+
+    The run keeps them when the code changes.
+    """
     program = run.ports.program(start.workflow, start.version)
-    if program is None or not program.defaults(None):
+    if program is None:
+        return start
+    if program.review or start.review:
+        start = msgspec.structs.replace(start, review=list(program.review))
+    if program.budget is not None and start.budget is None:
+        start = msgspec.structs.replace(start, budget=program.budget)
+    if not program.defaults(None):
         return start
     raw = bytes(start.input)
     found = program.defaults(None if values.is_ref(raw) else values.unseal(raw))

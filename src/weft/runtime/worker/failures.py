@@ -15,6 +15,9 @@ from weft.steps.http.failures import AnsweredLater
 from weft.steps.raised import BodyRaised, ends_host
 from weft.steps.task import PerformedElsewhere, StepBody
 
+DENIED = "policy.denied"
+"""The code of what the policy does not permit. A retry would not be permitted either."""
+
 _get_running = asyncio._get_running_loop  # noqa: SLF001 - used by asyncio itself
 
 
@@ -28,7 +31,7 @@ def report_failure(effect: PerformTask, body: StepBody | None, error: BaseExcept
         failure = _timed_out(failure, effect)
     if effect.policy.effect == "irreversible" and read_safely(lambda: getattr(error, "in_doubt", False), False):
         failure = msgspec.structs.replace(failure, type="OutcomeUnknown", code=OutcomeUnknown.code)
-    retryable = body is not None and not body.is_final(error)
+    retryable = body is not None and not body.is_final(error) and failure.code != DENIED
     wait_ms = read_safely(lambda: getattr(error, "retry_after_ms", None), None) or 0
     return c.ReportTaskFailed(effect.task, effect.attempt, effect.delivery, failure, retryable, wait_ms)
 

@@ -10,10 +10,16 @@ from typing import Protocol
 import msgspec
 
 from weft.core import commands as c
+from weft.core.budgets import Amounts
 from weft.core.effects import PerformTask
 from weft.core.ids import RunUid
-from weft.ports.store import TaskOffer
+from weft.ports.tasks import TaskOffer
 from weft.steps.task import StepBody
+
+PRINTED = 1
+"""The body has printed or logged something."""
+STREAMED = 2
+"""The body has written to an output stream."""
 
 Report = c.ReportTaskSucceeded | c.ReportTaskFailed | c.ReportWorkAccepted
 
@@ -32,14 +38,25 @@ class Flight(msgspec.Struct, eq=False):
     """The number of stalls of this host when the store last confirmed that the task is its own."""
     since: float = 0.0
     """When the task was dispatched, on the monotonic clock."""
+    root: str = ""
+    """The uid of the run at the root of the tree, if that is another run."""
+    workflow: str = ""
+    """The workflow of the run."""
+    priority: int = 0
+    """Of tasks that wait for a slot, those with a higher priority come first."""
     begun: bool = False
     ended: bool = False
     """Whether the body has ended. The task that ran it may still deliver the report."""
     stopped: bool = False
-    emitted: bool = False
+    output: int = 0
+    """What kinds of output the body has written: ``PRINTED``, ``STREAMED`` or both."""
     timer: asyncio.TimerHandle | None = None
     """The timer of the timeout, which every heartbeat restarts. After a cancellation: until it is abandoned."""
     timed_out: bool = False
+    reported: Amounts | None = None
+    """What the body has reported to have spent."""
+    began: float = 0.0
+    """When the body of a call with a cover began, on the monotonic clock."""
     chunks: Iterator[int] = msgspec.field(default_factory=count)
     """Numbers for the chunks of output that the body writes, on any thread."""
 

@@ -26,10 +26,14 @@ from weft.ports.clock import Clock
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.secrets import REVEALED, strike_json
+from weft.runtime.step_logs import StepLogWriter
 from weft.runtime.streams import StreamWriter
+from weft.runtime.task_policy import TaskPolicy
 from weft.runtime.worker.arguments import arguments_of
 from weft.runtime.worker.failures import ends_attempt, report_failure, report_raised, unknown_step
-from weft.runtime.worker.flight import ConfirmsTasks, Flight, Report
+from weft.runtime.worker.flight import PRINTED, STREAMED, ConfirmsTasks, Flight, Report
+from weft.runtime.worker.spending import spend, with_spent
+from weft.steps.permits import PERMITS
 from weft.steps.task import CURRENT_TASK, Executor, StepBody, Task
 from weft.steps.tracebacks import loggable
 
@@ -58,6 +62,7 @@ class StepWorker:
         load: Callable[[bytes], Awaitable[bytes]],
         keep: Callable[[bytes], Awaitable[bytes]],
         streams: StreamWriter | None = None,
+        step_logs: StepLogWriter | None = None,
     ) -> None:
         self._catalogue = catalogue
         self._executor = executor
@@ -66,14 +71,20 @@ class StepWorker:
         self._load = load
         self._keep = keep
         self._streams = streams
+        self._step_logs = step_logs
         self._free = slots
         self._held = held
         self.closed = False
         self.guard: ConfirmsTasks | None = None
         self.wrap_body: Callable[[Flight], StepBody | None] | None = None
         """Set by tests: a substitute for the bodies of tasks."""
+        self.policy: TaskPolicy | None = None
+        """Says what bodies may do, if there is a policy."""
         self.failed: Callable[[str, BaseException], None] = _not_hosted
         """Called when a report cannot be delivered."""
+        self.on_over: Callable[[Flight], None] = lambda _: None
+        """Called when a flight from the shared queue is over: its report was delivered, or it was stopped and its body
+        has ended."""
         self._context = contextvars.copy_context()
         self._queue: deque[Flight] = deque()
         self.flights: dict[RunUid, dict[EntryId, Flight]] = {}
@@ -105,8 +116,11 @@ class StepWorker:
         if self._free > 0 and not self._held:
             # The tasks of a fan-out take turns: if each began at once, those that never wait would block the loop.
             self._start(flight, at_once=len(flights) == 1)
-        else:
+        elif not self._queue or self._queue[-1].priority >= flight.priority:
             self._queue.append(flight)
+        else:
+            behind = next(n for n, waiting in enumerate(self._queue) if waiting.priority < flight.priority)
+            self._queue.insert(behind, flight)
 
     def release(self) -> None:
         """Begin the steps that were held since the host started."""
@@ -121,6 +135,7 @@ class StepWorker:
             del flights[task]
             if not flights:
                 del self.flights[flight.uid]
+            self._let_go(flight)
 
     def stop(self, uid: RunUid, task: EntryId) -> None:
         """Cancel a task whose result is no longer needed; a late answer is dropped."""
@@ -171,6 +186,13 @@ class StepWorker:
             if not flight.begun:
                 flight.begun = True
                 self._next()  # a task that is cancelled before its first step takes none
+                self._let_go(flight)
+        elif not flight.ended:
+            self._let_go(flight)
+
+    def _let_go(self, flight: Flight) -> None:
+        if flight.offer is not None:
+            self.on_over(flight)
 
     def _cancel(self, flight: Flight, running: asyncio.Task[None]) -> None:
         """Cancel a body; abandon it if it keeps running."""
@@ -199,6 +221,8 @@ class StepWorker:
         if not flight.stopped:
             flight.stopped = True
             self._report(flight, report_failure(flight.effect, flight.body, TimeoutError()))
+        else:
+            self._let_go(flight)
         self._next()
 
     def _start(self, flight: Flight, *, at_once: bool = False) -> None:
@@ -246,12 +270,18 @@ class StepWorker:
                 given = bytes(effect.input)
                 if effect.takes is not None or given.startswith(values.MARKED):
                     given = await arguments_of(effect, self._load)
+                if self.policy is not None and (self.policy.current.checks_bodies or effect.policy.agent):
+                    permits = await self.policy.permits(flight.uid, flight.run_id, flight.workflow, effect)
+                    permits.bind(given)
+                    PERMITS.set(permits)
                 if self.guard is not None and self.guard.is_doubtful(flight.stalls):
                     await self.guard.confirm(flight)
                 if boundaries.hook is not None:
                     boundary("step.before")
                 if effect.policy.timeout_ms:
                     self._arm(flight)
+                if effect.cover is not None:
+                    flight.began = self._clock.monotonic()
                 output = await body.perform(given, self._executor)
                 if REVEALED:
                     output = strike_json(output)
@@ -263,8 +293,11 @@ class StepWorker:
                 if ends_attempt(flight, error):
                     raise
                 report = report_raised(flight, error)
-            if flight.emitted and self._streams is not None:
-                await self._streams.flush()
+            if effect.cover is not None or flight.reported is not None:
+                elapsed = self._clock.monotonic() - flight.began if flight.began else 0.0
+                report = with_spent(flight, report, elapsed)
+            if flight.output:
+                await self._store_output(flight)
             if not flight.stopped:
                 if boundaries.hook is not None:
                     boundary("step.after")
@@ -279,6 +312,13 @@ class StepWorker:
             if not flight.ended:
                 self._ended(flight)
 
+    async def _store_output(self, flight: Flight) -> None:
+        """Store the output streams before the report. What was printed is stored soon after it."""
+        if flight.output & PRINTED and self._step_logs is not None:
+            self._step_logs.finish(flight)
+        if flight.output & STREAMED and self._streams is not None:
+            await self._streams.flush()
+
     def _task_of(self, flight: Flight) -> Task:
         """Make the task that a body sees."""
         effect = flight.effect
@@ -291,10 +331,16 @@ class StepWorker:
             release_slot=self._lend_slot,
             beat=partial(self._extend_timeout, flight),
             emit=partial(self._emit, flight),
+            place=effect.location,
+            note=partial(self._step_logs.note, flight) if self._step_logs is not None else None,
+            spend=partial(spend, flight),
+            output_tokens=effect.cover.output if effect.cover is not None else 0,
         )
 
     def _ended(self, flight: Flight) -> None:
         flight.ended = True
+        if flight.stopped:
+            self._let_go(flight)
         if flight.timer is not None:
             flight.disarm()
         if flight.running is not None:
@@ -329,20 +375,22 @@ class StepWorker:
                 loop.call_soon_threadsafe(self._extend, flight)
         return not flight.stopped
 
-    def _emit(self, flight: Flight, stream: str, raw: bytes) -> None:
+    def _emit(self, flight: Flight, stream: str, raw: bytes, *, at_root: bool = False) -> None:
         """Write output of a body, from any thread. Output is dropped if the result is no longer needed."""
         if self._streams is None or flight.stopped:
             return
         effect = flight.effect
-        flight.emitted = True
+        flight.output |= STREAMED
+        key, by = f"{effect.task}.{effect.attempt}.{effect.delivery}.{next(flight.chunks)}", effect.location
+        root = flight.root if at_root else ""
         self._streams.emit(
             NewChunk(
-                uid=flight.uid,
+                uid=RunUid(root) if root else flight.uid,
                 stream=stream,
-                key=f"{effect.task}.{effect.attempt}.{effect.delivery}.{next(flight.chunks)}",
+                key=f"{flight.uid}/{key}" if root else key,
                 body=strike_json(raw),
                 at=self._clock.now_ms(),
-                by=effect.location,
+                by=f"{flight.run_id}:{by}" if root else by,
                 attempt=effect.attempt + effect.delivery - 1,
             )
         )
@@ -355,7 +403,8 @@ class StepWorker:
             if flight.since <= since
             and not flight.stopped
             and flight.offer is None
-            and self._catalogue.step(flight.effect.step) is flight.body
+            # A body that is traced is wrapped.
+            and self._catalogue.step(flight.effect.step) is getattr(flight.body, "traced_body", flight.body)
         ]
         for flight in given:
             self._queue.remove(flight)

@@ -1,7 +1,11 @@
-"""Identify callers by a key or a token in ``Authorization: Bearer …``. Without keys, the server is open locally.
+"""Identify callers by a key or a token in ``Authorization: Bearer …``, or by the cookie of a browser that signed in.
 
-Keys are cached for a second. So a revoked key works for up to a second longer, and an open server closes within a
-second after the first key was created. It never becomes open again.
+Without keys, the server is open locally. A browser sends cookies with the requests of any page, so a request with a
+cookie must come from a page of this server: with an ``Origin`` always, and without one only if it just reads.
+
+Keys are cached for a second, except that a process knows the changes that were made through it. So a key that was
+revoked elsewhere works for up to a second longer, and an open server closes within a second after the first key was
+created elsewhere. It never becomes open again.
 """
 
 from __future__ import annotations
@@ -14,12 +18,16 @@ from weft.cache import BoundedCache
 from weft.core.ids import Millis
 from weft.ports.access import Access, ApiKey
 from weft.ports.clock import Clock
+from weft.ports.web_sessions import SessionOwner, WebSession
 from weft.runtime.service import RunService
 from weft.server.access.keys import PREFIX, digest_of, identity_of
+from weft.server.access.provider import IdentityProvider
+from weft.server.access.sessions import COOKIE, BrowserSessions, cookie_in, identity_of_owner
 from weft.server.access.tokens import Tokens
-from weft.server.identity import Identity, LoopbackGate
+from weft.server.identity import LISTENS, Identity, LoopbackGate, refuse_forgery
 from weft.server.problems import unknown_caller
-from weft.server.settings import read_jwt_settings
+from weft.server.settings import read_jwt_settings, read_oidc_settings
+from weft.steps.http.client import HttpClient
 
 CACHED_SECONDS = 1.0
 KEYS_MAX = 1_000
@@ -28,23 +36,35 @@ KEY_CHARS_MAX = 200
 
 def create_access_gate(service: Callable[[], RunService]) -> AccessGate:
     """Create the gate of a server, with the identity provider from environment variables. Raises UsageError."""
-    settings = read_jwt_settings()
-    tokens = Tokens(settings, monotonic=time.monotonic) if settings is not None else None
-    return AccessGate(lambda: (service().store.access, service().clock), tokens=tokens)
+    settings, client = read_jwt_settings(), HttpClient()
+    tokens = Tokens(settings, monotonic=time.monotonic, client=client) if settings is not None else None
+    oidc = read_oidc_settings(settings)
+    provider = IdentityProvider(oidc, tokens, client) if oidc is not None and tokens is not None else None
+    sessions = BrowserSessions(lambda: (service().store.web_sessions, service().clock))
+    gate = AccessGate(lambda: (service().store.access, service().clock), tokens=tokens, sessions=sessions)
+    gate.provider = provider
+    return gate
 
 
 class AccessGate:
-    """Identifies callers by keys and tokens. ``sources`` returns keys and clock, which exist once the app is hosted."""
+    """Identifies callers by keys, tokens and sessions.
+
+    ``sources`` returns keys and clock, which exist once the app is hosted. Without ``sessions``, nobody can sign in.
+    """
 
     def __init__(
         self,
         sources: Callable[[], tuple[Access, Clock]],
         *,
         tokens: Tokens | None = None,
+        sessions: BrowserSessions | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._sources = sources
         self._tokens = tokens
+        self.sessions = sessions
+        self.provider: IdentityProvider | None = None
+        """Where people can sign in without a key, if anywhere."""
         self._monotonic = monotonic
         self._loopback = LoopbackGate()
         self._closed = tokens is not None
@@ -57,7 +77,7 @@ class AccessGate:
         if header is None:
             if await self.is_open():
                 return await self._loopback.identify(scope, headers)
-            raise unknown_caller("This server requires a key or a token.")
+            return await self._identify_browser(scope, headers)
         kind, _, credential = header.strip().partition(" ")
         credential = credential.strip()
         if kind.lower() != "bearer" or not credential or not credential.isascii():
@@ -77,17 +97,49 @@ class AccessGate:
             self._checked_at = now
         return not self._closed
 
+    def forget_keys(self) -> None:
+        """Ask the store again, because the keys have changed."""
+        self._checked_at = self._monotonic() - CACHED_SECONDS
+        self._keys = BoundedCache(KEYS_MAX)
+
+    async def _identify_browser(self, scope: Mapping[str, Any], headers: Mapping[str, str]) -> Identity:
+        """Return who signed in with this browser. Raises NotAllowed, RequestRefused."""
+        token = cookie_in(headers, COOKIE)
+        if not token or self.sessions is None:
+            raise unknown_caller("This server requires a key or a token.")
+        refuse_forgery(scope, headers)
+        session = await self.sessions.find(token, is_request=LISTENS not in scope)
+        owner = session.owner if session is not None else None
+        if owner is None:
+            identity = None
+        elif owner.key:
+            identity = await self._identity_of_digest(owner.key)
+        else:
+            identity = identity_of_owner(owner)
+        if identity is None:
+            raise unknown_caller("This session has ended.")
+        return identity
+
     async def _identify_key(self, credential: str) -> Identity:
-        access, clock = self._sources()
-        key = await self._find_key(access, credential) if len(credential) <= KEY_CHARS_MAX else None
-        identity = identity_of(key, Millis(clock.now_ms())) if key is not None else None
+        valid = len(credential) <= KEY_CHARS_MAX
+        identity = await self._identity_of_digest(digest_of(credential)) if valid else None
         if identity is None:
             # Unknown, revoked and expired keys get the same answer, because the difference would help an attacker.
             raise unknown_caller("This key is not valid.")
         return identity
 
-    async def _find_key(self, access: Access, credential: str) -> ApiKey | None:
-        digest = digest_of(credential)
+    async def sign_in(self, key: str) -> tuple[str, WebSession]:
+        """Open a session with a key. Returns the value of its cookie, and the session. Raises RequestRefused."""
+        assert self.sessions is not None
+        await self._identify_key(key.strip())
+        return await self.sessions.open(SessionOwner(key=digest_of(key.strip())))
+
+    async def _identity_of_digest(self, digest: str) -> Identity | None:
+        access, clock = self._sources()
+        key = await self._find_key(access, digest)
+        return identity_of(key, Millis(clock.now_ms())) if key is not None else None
+
+    async def _find_key(self, access: Access, digest: str) -> ApiKey | None:
         now = self._monotonic()
         found, until = self._keys.get(digest) or (None, now)
         if until > now:

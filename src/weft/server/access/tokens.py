@@ -53,23 +53,31 @@ class Tokens:
 
     async def identity(self, token: str) -> Identity:
         """Return the caller that a token identifies. Raises RequestRefused."""
+        return self.identity_of(await self.claims(token, self._settings.audience))
+
+    async def claims(self, token: str, audience: str) -> dict[str, Any]:
+        """Return the claims of a valid token for this audience. Raises RequestRefused."""
         import jwt  # noqa: PLC0415 - imports cryptography, which only a server with a provider needs
 
         if len(token) > TOKEN_CHARS_MAX:
             raise unknown_caller("The token is too long.")
         try:
             key = await self._key(jwt.get_unverified_header(token).get("kid"))
-            claims = jwt.decode(
+            found: dict[str, Any] = jwt.decode(
                 token,
                 key,
                 algorithms=ALGORITHMS,
                 issuer=self._settings.issuer,
-                audience=self._settings.audience,
+                audience=audience,
                 leeway=LEEWAY_SECONDS,
-                options={"require": ["exp", "iss", "aud", self._settings.name]},
+                options={"require": ["exp", "iss", "aud"]},
             )
         except jwt.PyJWTError as error:
             raise unknown_caller(f"The token is not valid: {str(error)[:200]}.") from None
+        return found
+
+    def identity_of(self, claims: dict[str, Any]) -> Identity:
+        """Return the caller that the claims of a token describe. Raises RequestRefused."""
         try:
             return self._identity_of(claims)
         except (UsageError, msgspec.ValidationError) as error:
@@ -77,6 +85,8 @@ class Tokens:
 
     def _identity_of(self, claims: dict[str, Any]) -> Identity:
         settings = self._settings
+        if settings.name not in claims:
+            raise unknown_caller(f'The token has no claim "{settings.name}", which names the caller.')
         name = check_name(_text(claims[settings.name]))
         tenant = ""
         if settings.tenant:

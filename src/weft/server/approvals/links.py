@@ -1,4 +1,4 @@
-"""Links that answer a question. A link gives one answer, in one person's name, to one question.
+"""Links that answer a question. A link lets one person answer one question; it proposes an answer.
 
 A link contains all its claims, signed with a secret that all hosts of a store share and that never leaves the store. It
 is valid until it expires or the question is answered; a question that is asked again needs new links. Opening a link
@@ -23,7 +23,7 @@ SEED_BYTES = 32
 
 
 class Claim(msgspec.Struct, frozen=True, array_like=True):
-    """The claims of a link: what it decides, in whose name, and until when."""
+    """The claims of a link: what it decides, which answer it proposes, in whose name, and until when."""
 
     uid: str
     ask: int

@@ -1,4 +1,4 @@
-"""List open questions for people, and answer one.
+"""List questions for people, show one, and answer one.
 
 An identified caller answers in its own name only. On a server without keys, the name that the caller gives is accepted.
 """
@@ -9,30 +9,56 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import values
-from weft.errors import NotAllowed
+from weft.errors import NotAllowed, NotFound
+from weft.observe.question_log import question_log
 from weft.observe.questions import RUNS_PER_PAGE, OpenQuestion, listed_in, runs_that_ask
 from weft.server import views
-from weft.server.approvals.approval import approval_view
+from weft.server.approvals.approval import (
+    ApprovalDetail,
+    ApprovalPage,
+    ApprovalsQuery,
+    detail_view,
+    listed_view,
+    permission,
+)
 from weft.server.endpoints.runs import parse_place
 from weft.server.identity import Identity
 from weft.server.request import ApiCall
 
 
-async def list_approvals(call: ApiCall) -> views.Approvals:
-    """Return a page of open questions, newest runs first."""
-    query = call.query_as(views.ApprovalsQuery)
+async def list_approvals(call: ApiCall) -> ApprovalPage:
+    """Return a page of open questions."""
+    query = call.query_as(ApprovalsQuery)
     service = call.service
     page = await runs_that_ask(service, after=query.cursor, limit=min(RUNS_PER_PAGE, query.limit))
-    items = [item for row in page.rows for item in await listed_in(service, row)]
+    rows = [row for row in page.rows if query.run in {None, row.id} and query.workflow in {None, row.workflow}]
+    items = [item for row in rows for item in await listed_in(service, row) if _has(item, query.q)]
+    found = [await listed_view(service, item, call.identity) for item in items]
     if query.mine:
-        items = [item for item in items if may_answer(call.identity, item)]
-    return views.Approvals([await approval_view(service, item) for item in items], page.cursor)
+        found = [one for one in found if one.may.allowed]
+    if query.order == "due":
+        found.sort(key=lambda one: (one.due_at is None, one.due_at or one.since, one.since))
+    return ApprovalPage(found, page.cursor)
 
 
-def may_answer(identity: Identity, item: OpenQuestion) -> bool:
-    """Return whether the question is for the caller. An unidentified caller may answer all questions."""
-    asked = item.asked
-    return not asked or identity.groups is None or identity.subject in asked or bool(identity.groups & set(asked))
+def _has(item: OpenQuestion, text: str) -> bool:
+    wanted = text.casefold()
+    return not wanted or any(wanted in one.casefold() for one in (item.question.title, item.row.workflow, item.row.id))
+
+
+async def show_approval(call: ApiCall) -> ApprovalDetail:
+    """Return one question, open or decided. Raises NotFound, RunUnreadable."""
+    service = call.service
+    row, place = await parse_place(service, call.parameters["id"], "question")
+    viewed = await call.services.viewed.get(service, row)
+    found = await question_log(service, row, viewed.log, place)
+    if found is None:
+        raise NotFound(
+            f"{row.id} has asked no question at {place[:200]!r}.", hint="The inbox lists the open questions."
+        )
+    item = next((one for one in await listed_in(service, row) if one.place == place), None)
+    view = await detail_view(service, item, row, place, found)
+    return msgspec.structs.replace(view, may=permission(call.identity, item)) if item is not None else view
 
 
 async def decide(call: ApiCall) -> views.Accepted:

@@ -11,7 +11,7 @@ from weft.runtime.bundles.importer import Imported
 from weft.runtime.bundles.service import BundleService
 from weft.server import views
 from weft.server.problems import RequestRefused
-from weft.server.request import ApiCall, Reply
+from weft.server.request import ApiCall, ApiReply
 
 ZIP = "application/zip"
 
@@ -40,20 +40,20 @@ class RunMove(views.Form, frozen=True, kw_only=True):
     by: views.Text = ""
 
 
-async def export(call: ApiCall) -> Reply:
+async def export(call: ApiCall) -> ApiReply:
     """Return a run as a bundle."""
     asked = call.query_as(BundleQuery)
     bundles = BundleService(call.service)
-    return Reply(
+    return ApiReply(
         await bundles.export(call.parameters["id"], tree=asked.tree, streams=asked.streams, redact=asked.redact)
     )
 
 
-async def move(call: ApiCall) -> Reply:
+async def move(call: ApiCall) -> ApiReply:
     """End a run and all runs below it here, and return the bundle with which another store goes on."""
     given = call.body_as(RunMove)
     bundles = BundleService(call.service)
-    return Reply(await bundles.move(call.parameters["id"], to=given.to, reason=given.reason, by=call.by(given.by)))
+    return ApiReply(await bundles.move(call.parameters["id"], to=given.to, reason=given.reason, by=call.by(given.by)))
 
 
 async def import_(call: ApiCall) -> Imported:

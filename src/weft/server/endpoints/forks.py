@@ -8,11 +8,19 @@ import msgspec
 from msgspec import Meta
 
 from weft.core.events import Effects
+from weft.core.ids import RunId
+from weft.errors import Refused
+from weft.observe.box_diff import BoxDifference, PartingPoint, box_differences, parting_point
 from weft.observe.diff import Diff, DiffService
+from weft.observe.dry_runs import dry, dry_fork
+from weft.observe.pictures import Picture
+from weft.observe.pictures.drawn import DrawnPicture
+from weft.observe.pictures.union import united
 from weft.runtime.fork_order import ForkOrder
 from weft.runtime.forks import Forked, ForkService
 from weft.server import views
-from weft.server.request import ApiCall, Reply
+from weft.server.endpoints.runs import requested_run
+from weft.server.request import ApiCall, ApiReply
 
 Values = Annotated[dict[str, Any], Meta(max_length=100)]
 
@@ -44,19 +52,25 @@ class NewFork(views.Form, frozen=True, kw_only=True):
     reason: views.Text = ""
     by: views.Text = ""
     """Who makes it. Ignored if the request has an API key, which says it."""
+    dry_run: bool = False
+    """Only return what would happen."""
 
     def order(self) -> ForkOrder:
         """Return the order for the service."""
-        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name != "by"}
+        fields = {name: getattr(self, name) for name in self.__struct_fields__ if name not in ("by", "dry_run")}
         return ForkOrder(**fields | {name: fields[name] or "" for name in ("before", "after", "to")})
 
 
-async def fork(call: ApiCall) -> Reply:
+async def fork(call: ApiCall) -> ApiReply:
     """Fork a run. A repeated request with the same key makes no second fork."""
     new = call.body_as(NewFork)
+    if new.dry_run:
+        row = await requested_run(call)
+        viewed, _ = await call.services.viewed.get_readable(call.service, row)
+        return ApiReply(await dry(lambda: dry_fork(call.service, row, new.order(), viewed.log)))
     who = call.by(new.by)
     forked: Forked = await ForkService(call.service).fork(call.parameters["id"], new.order(), by=who, key=call.key)
-    return Reply(forked, 201)
+    return ApiReply(forked, 201)
 
 
 class DiffQuery(views.Form, frozen=True, kw_only=True):
@@ -67,8 +81,40 @@ class DiffQuery(views.Form, frozen=True, kw_only=True):
     at_b: Annotated[int, Meta(ge=1)] | None = None
 
 
-async def diff(call: ApiCall) -> Diff:
+class RunsDiff(Diff, frozen=True, kw_only=True):
+    """The differences between two runs, place by place and box by box."""
+
+    boxes: list[BoxDifference]
+    """All boxes of both pictures."""
+    parting: PartingPoint
+
+
+async def diff(call: ApiCall) -> RunsDiff:
     """Compare two runs."""
     asked = call.query_as(DiffQuery)
-    ids = call.parameters["id"], call.parameters["other"]
-    return await DiffService(call.service).by_ids(*ids, at_a=asked.at_a, at_b=asked.at_b)
+    service = call.service
+    rows = [await service.row(RunId(call.parameters[name])) for name in ("id", "other")]
+    found = await DiffService(service).runs(*rows, at_a=asked.at_a, at_b=asked.at_b)
+    assert found.runs is not None
+    viewed = [await call.services.viewed.get(service, row) for row in rows]
+    ends = found.a.seq, found.b.seq
+    sides = [(one.log, await one.standing(service, row, seq)) for one, row, seq in zip(viewed, rows, ends, strict=True)]
+    return RunsDiff(
+        **{name: getattr(found, name) for name in found.__struct_fields__},
+        boxes=box_differences(sides[0], sides[1], found.runs),
+        parting=parting_point(viewed[0].log, viewed[1].log, ends),
+    )
+
+
+async def united_picture(call: ApiCall) -> DrawnPicture:
+    """Return one picture with the boxes and arrows of two runs."""
+    asked = call.query_as(DiffQuery)
+    found: list[Picture] = []
+    for name, at in (("id", asked.at_a), ("other", asked.at_b)):
+        row = await call.service.row(RunId(call.parameters[name]))
+        viewed = await call.services.viewed.get(call.service, row)
+        picture = await viewed.picture(call.service, row, min(at or viewed.log.seq, viewed.log.seq))
+        if picture is None:
+            raise Refused(f"{row.id} has not begun, so there is nothing to compare.", code="fork.not_possible")
+        found.append(picture)
+    return await call.services.viewed.drawn(united(found[0], found[1]))

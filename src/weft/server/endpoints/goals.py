@@ -11,13 +11,12 @@ from msgspec import Meta
 from weft.core import values
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUpdated
 from weft.core.goal.definitions import StepDef
-from weft.core.goal.plan import GoalPlan
 from weft.errors import NotFound
 from weft.goals.load import LoadedSteps
 from weft.runtime.step_keeper import StepKeeper
 from weft.server.cursors import cut_page
 from weft.server.request import ApiCall
-from weft.server.views import Form, Name, PageQuery
+from weft.server.views import Form, PageQuery
 
 
 class StepView(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,28 +57,10 @@ class Changed(msgspec.Struct, frozen=True):
     steps: list[str]
 
 
-class NewPlan(Form, frozen=True, kw_only=True):
-    """Goals to plan, and the names of the facts that will be given."""
-
-    goals: Annotated[list[Name], Meta(min_length=1, max_length=100)]
-    given: Annotated[list[Name], Meta(max_length=1_000)] = msgspec.field(default_factory=list)
-
-
-class PlanView(msgspec.Struct, frozen=True, kw_only=True):
-    """A plan. ``missing`` has the facts that no step gives, with the steps that need them."""
-
-    goals: list[str]
-    steps: list[str]
-    required: list[str]
-    conditional: list[str]
-    missing: dict[str, list[str]]
-    excluded: dict[str, Any]
-
-
 async def list_steps(call: ApiCall) -> StepViews:
     """Return a page of the steps that goals are planned with, by id."""
     query = call.query_as(PageQuery)
-    steps = _steps(call)
+    steps = step_keeper(call)
     stored = await steps.stored.catalogue()
     planned = sorted(steps.planned(), key=lambda step: step.id)
     page, cursor = cut_page(planned, query.limit, query.cursor)
@@ -88,7 +69,7 @@ async def list_steps(call: ApiCall) -> StepViews:
 
 async def show_step(call: ApiCall) -> StepView:
     """Return one step and its health. Raises NotFound."""
-    steps = _steps(call)
+    steps = step_keeper(call)
     stored = await steps.stored.catalogue()
     name = call.parameters["step"]
     for step in steps.planned():
@@ -106,48 +87,33 @@ def _view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:  # n
 async def register_steps(call: ApiCall) -> Changed:
     """Add the steps of a document, all or none. Raises NameTaken, BadStep."""
     loaded = await _load(call)
-    return await _refresh(call, await _steps(call).stored.register(loaded))
+    return await _refresh(call, await step_keeper(call).stored.register(loaded))
 
 
 async def update_steps(call: ApiCall) -> Changed:
     """Replace steps that exist, all or none. Raises UnknownStep, BadStep."""
     loaded = await _load(call)
-    return await _refresh(call, await _steps(call).stored.update(loaded))
+    return await _refresh(call, await step_keeper(call).stored.update(loaded))
 
 
 async def unregister_step(call: ApiCall) -> Changed:
     """Remove a step. Runs in progress keep it. Raises UnknownStep."""
-    return await _refresh(call, await _steps(call).stored.unregister(call.parameters["step"]))
+    return await _refresh(call, await step_keeper(call).stored.unregister(call.parameters["step"]))
 
 
 async def _load(call: ApiCall) -> LoadedSteps:
     document = call.body_as(StepsDocument).document
     values.encode(document, what="the document has")
-    return await _steps(call).load(document)
+    return await step_keeper(call).load(document)
 
 
-def _steps(call: ApiCall) -> StepKeeper:
+def step_keeper(call: ApiCall) -> StepKeeper:
+    """Return the steps that this server plans with."""
     steps = call.services.hosting().steps
     assert steps is not None, "a host has steps"
     return steps
 
 
 async def _refresh(call: ApiCall, events: Sequence[AnyCatalogueEvent]) -> Changed:
-    await _steps(call).refresh()
+    await step_keeper(call).refresh()
     return Changed([e.step.id if isinstance(e, StepRegistered | StepUpdated) else e.step_id for e in events])
-
-
-async def plan_goals(call: ApiCall) -> PlanView:
-    """Plan goals as a start would."""
-    wanted = call.body_as(NewPlan)
-    values.encode([*wanted.goals, *wanted.given], what="the plan has")
-    await _steps(call).refresh()
-    plan: GoalPlan = call.services.hosted.plan(wanted.goals, wanted.given)
-    return PlanView(
-        goals=plan.goals,
-        steps=sorted(plan.steps),
-        required=plan.required,
-        conditional=plan.conditional,
-        missing=plan.missing,
-        excluded=msgspec.to_builtins(plan.excluded),
-    )

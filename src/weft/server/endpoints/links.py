@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import datetime
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta, Raw
@@ -18,9 +19,9 @@ from weft.server.access.keys import check_name
 from weft.server.approvals.approval import approval_view
 from weft.server.approvals.links import Claim, Links, make_link_pair
 from weft.server.endpoints.forms import parse_form
-from weft.server.endpoints.link_page import message_page, question_page
+from weft.server.endpoints.link_page import ShownQuestion, message_page, question_page
 from weft.server.endpoints.runs import parse_place
-from weft.server.request import ApiCall, Reply
+from weft.server.request import ApiCall, ApiReply
 from weft.server.settings import public_url
 
 Field = Annotated[str, Meta(max_length=10_000)]
@@ -34,8 +35,10 @@ class NewLinks(views.Form, frozen=True, kw_only=True):
 
 
 class LinkAnswer(views.Form, frozen=True, kw_only=True):
-    """The input of the page behind a link: a reason, and the fields of the form as ``form.NAME``."""
+    """The input of the page behind a link: an answer, a reason, and the fields of the form as ``form.NAME``."""
 
+    decision: Literal["", "approve", "reject"] = ""
+    """Empty for the answer that the link was made for."""
     reason: Field = ""
     form: Annotated[dict[str, Field], Meta(max_length=100)] | Field = ""
 
@@ -60,17 +63,17 @@ async def make_links(call: ApiCall) -> views.LinkPair:
 # --- the page ----------------------------------------------------------------------------------------------------
 
 
-async def show_link(call: ApiCall) -> Reply:
+async def show_link(call: ApiCall) -> ApiReply:
     """Show what a link would decide. Showing it decides nothing."""
     return await _respond(call, None)
 
 
-async def follow_link(call: ApiCall) -> Reply:
-    """Answer the question with the answer of the link."""
+async def follow_link(call: ApiCall) -> ApiReply:
+    """Answer the question, with the button that was pressed."""
     return await _respond(call, call.body_as(LinkAnswer))
 
 
-async def _respond(call: ApiCall, answer: LinkAnswer | None) -> Reply:
+async def _respond(call: ApiCall, answer: LinkAnswer | None) -> ApiReply:
     service = call.services.runs
     try:
         links = await Links.for_store(service.store.access)
@@ -86,7 +89,7 @@ async def _respond(call: ApiCall, answer: LinkAnswer | None) -> Reply:
         return message_page("Too late", str(error), 410)
     approval = await approval_view(service, item)
     if answer is None:
-        return question_page(approval, claim, {})
+        return question_page(ShownQuestion(approval=approval, claim=claim, now=_now(call)), {})
     return await _decide(call, claim, item, answer)
 
 
@@ -101,24 +104,31 @@ async def _item(call: ApiCall, claim: Claim) -> OpenQuestion:
     return found
 
 
-async def _decide(call: ApiCall, claim: Claim, item: OpenQuestion, answer: LinkAnswer) -> Reply:
+async def _decide(call: ApiCall, claim: Claim, item: OpenQuestion, answer: LinkAnswer) -> ApiReply:
     service = call.services.runs
     filled = {"reason": answer.reason, **_fields(answer)}
     schema = item.question.form
+    approved = claim.approved if not answer.decision else answer.decision == "approve"
     try:
-        value = parse_form(schema, filled) if claim.approved and schema is not None else None
+        value = parse_form(schema, filled) if approved and schema is not None else None
         values.encode([answer.reason], what="the reason has")
         form = Raw(values.seal(values.encode(value, what="the form has")))
-        command = c.DecideAsk(claim.ask, claim.approved, claim.by, answer.reason, form, claim.groups, claim.digest)
+        command = c.DecideAsk(claim.ask, approved, claim.by, answer.reason, form, claim.groups, claim.digest)
         await service.tell(item.row.id, command, key=call.key)
     except BadValue as error:
-        return question_page(await approval_view(service, item), claim, filled, wrong=error.message)
+        approval = await approval_view(service, item)
+        shown = ShownQuestion(approval=approval, claim=claim, now=_now(call))
+        return question_page(shown, filled, wrong=error.message)
     except (AlreadyDecided, RunFinished) as error:
         return message_page("Already decided", error.message, 409)
     except NotAllowed as error:
         return message_page("Not allowed", error.message, 403)
-    verdict = "approved" if claim.approved else "rejected"
+    verdict = "approved" if approved else "rejected"
     return message_page("Recorded", f"“{item.question.title}” was {verdict} by {claim.by}.")
+
+
+def _now(call: ApiCall) -> datetime:
+    return views.required_moment(call.services.runs.clock.now_ms())
 
 
 def _fields(answer: LinkAnswer) -> dict[str, str]:

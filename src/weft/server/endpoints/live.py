@@ -18,6 +18,7 @@ from weft.runtime.service import RunService
 from weft.runtime.tenancy import prefix_of
 from weft.runtime.unreadable import readable
 from weft.server import views
+from weft.server.endpoints.run_live import place_batches
 from weft.server.endpoints.runs import requested_run
 from weft.server.live.feed import Filter
 from weft.server.live.frames import (
@@ -30,7 +31,7 @@ from weft.server.live.frames import (
     run_frame,
 )
 from weft.server.problems import problem_of
-from weft.server.request import ApiCall, Reply
+from weft.server.request import ApiCall, ApiReply
 from weft.server.services import Services
 
 BATCH_BYTES = 64 * 1024
@@ -39,17 +40,21 @@ KEEP_ALIVE_SECONDS = 15.0
 LAST_OUTPUT_SECONDS = 1.5
 """How long another host may take to write the last output of a run. Longer than the feed waits between two polls."""
 DIGITS_MAX = 15
-NOTHING_MORE = Reply(b"", 204)
+NOTHING_MORE = ApiReply(b"", 204)
 """Stops a browser from reconnecting, when the run is over and the client has seen everything."""
 
 
-async def follow_run(call: ApiCall) -> Batches | Reply:
+async def follow_run(call: ApiCall) -> Batches | ApiReply:
     """Send the log of a run from its beginning, or from the client's position, until it is over."""
     call.services.hosting()
     row = await requested_run(call)
-    after = _position(call)
-    if row.ended_at is not None and _is_reconnect(call) and after >= row.seq:
+    after = position_of(call)
+    if row.ended_at is not None and is_reconnect(call) and after >= row.seq:
         return NOTHING_MORE
+    asked = call.query_as(views.FollowRunQuery)
+    if asked.as_ == "places":
+        is_resumed = is_reconnect(call) or asked.after is not None
+        return place_batches(call, row, after if is_resumed else None)
     return _run_batches(call.services, row, after)
 
 
@@ -63,12 +68,12 @@ async def follow_all(call: ApiCall) -> Batches:
     return _filter_batches(call.services, filter_, call.headers.get("last-event-id") or query.after, call.caller)
 
 
-async def follow_stream(call: ApiCall) -> Batches | Reply:
+async def follow_stream(call: ApiCall) -> Batches | ApiReply:
     """Send an output stream as it grows, until the run is over."""
     call.services.hosting()
     row = await requested_run(call)
-    stream, after = call.parameters["stream"], _position(call)
-    if row.ended_at is not None and _is_reconnect(call):
+    stream, after = call.parameters["stream"], position_of(call)
+    if row.ended_at is not None and is_reconnect(call):
         lengths = await call.service.store.streams.lengths(row.uid)
         if after >= lengths.get(stream, 0):
             return NOTHING_MORE
@@ -78,12 +83,12 @@ async def follow_stream(call: ApiCall) -> Batches | Reply:
 # --- positions ---------------------------------------------------------------------------------------------------
 
 
-def _is_reconnect(call: ApiCall) -> bool:
+def is_reconnect(call: ApiCall) -> bool:
     """Return whether the client listened before. Browsers send ``Last-Event-ID`` when they reconnect."""
     return bool(call.headers.get("last-event-id"))
 
 
-def _position(call: ApiCall) -> int:
+def position_of(call: ApiCall) -> int:
     """Return the number of the last event or chunk that the client saw. Raises BadValue."""
     last = call.headers.get("last-event-id")
     if last:
@@ -134,7 +139,7 @@ async def _run_batches(services: Services, row: RunRow, after: int) -> Batches:
             if now is None or (now.ended_at is not None and now.seq <= seq):
                 yield [end_frame(now.status if now is not None else "deleted")]
                 return
-            if not await _wait_for(changed):
+            if not await wait_for(changed):
                 yield []
 
 
@@ -159,7 +164,7 @@ async def _stream_batches(services: Services, row: RunRow, stream: str, after: i
                 # The last output of the code may be written after the event that ends the run.
                 waited_for_output = True
                 await _wait_for_output(runs, now, changed, is_here=is_here)
-            elif not await _wait_for(changed):
+            elif not await wait_for(changed):
                 yield []
 
 
@@ -169,7 +174,7 @@ async def _wait_for_output(runs: RunService, row: RunRow, changed: asyncio.Event
     recent = runs.clock.now_ms() - row.ended_at < LAST_OUTPUT_SECONDS * 1000
     actor = _actor(runs, row)
     if (actor is not None and actor.committed_seq < row.seq) or (recent and not is_here):
-        await _wait_for(changed, LAST_OUTPUT_SECONDS)
+        await wait_for(changed, LAST_OUTPUT_SECONDS)
     if runs.streams is not None:
         await runs.streams.flush()
 
@@ -178,7 +183,7 @@ def _actor(runs: RunService, row: RunRow) -> Actor | None:
     return runs.local.find(row.uid) if runs.local is not None else None
 
 
-async def _wait_for(changed: asyncio.Event, seconds: float = KEEP_ALIVE_SECONDS) -> bool:
+async def wait_for(changed: asyncio.Event, seconds: float = KEEP_ALIVE_SECONDS) -> bool:
     """Wait for an event. Returns False if the time runs out first."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):

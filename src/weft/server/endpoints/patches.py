@@ -13,9 +13,10 @@ from weft.core.run.asked_patches import DIGITS_MAX
 from weft.core.run.patch_plan import PatchPlan
 from weft.errors import NotFound
 from weft.runtime.asked_patches import PatchRequest, PatchRequests
-from weft.runtime.patches import PatchOptions, PatchService, RunVersion
+from weft.runtime.patches import PatchOptions, PatchService
+from weft.runtime.run_versions import RunVersion
 from weft.server import views
-from weft.server.request import ApiCall, Reply
+from weft.server.request import ApiCall, ApiReply
 from weft.server.router import API
 
 
@@ -72,14 +73,14 @@ class RunVersions(msgspec.Struct, frozen=True):
     versions: list[RunVersion]
 
 
-async def patch(call: ApiCall) -> Reply:
+async def patch(call: ApiCall) -> ApiReply:
     """Patch a run, or return the plan of a patch. The status is 202 if it waits or is reviewed."""
     asked = call.body_as(NewPatch)
     plan = await PatchService(call.service).patch(call.parameters["id"], asked.patch, _options(call, asked))
     return _reply(call, plan, dry_run=asked.dry_run)
 
 
-async def undo(call: ApiCall) -> Reply:
+async def undo(call: ApiCall) -> ApiReply:
     """Undo the last patch of a run. The status is 202 if that waits or is reviewed."""
     asked = call.body_as(UndoPatch)
     options, patches = _options(call, asked), PatchService(call.service)
@@ -87,11 +88,11 @@ async def undo(call: ApiCall) -> Reply:
     return _reply(call, plan, dry_run=asked.dry_run)
 
 
-def _reply(call: ApiCall, plan: PatchPlan, *, dry_run: bool) -> Reply:
+def _reply(call: ApiCall, plan: PatchPlan, *, dry_run: bool) -> ApiReply:
     if plan.applied or dry_run:
-        return Reply(plan)
+        return ApiReply(plan)
     where = f"{call.root}{API}/runs/{quote(call.parameters['id'], safe='')}/patch"
-    return Reply(plan, 202, {"location": f"{where}/{plan.asked}" if plan.asked else where})
+    return ApiReply(plan, 202, {"location": f"{where}/{plan.asked}" if plan.asked else where})
 
 
 async def list_requests(call: ApiCall) -> PatchRequestList:
@@ -134,4 +135,5 @@ def _options(call: ApiCall, asked: NewPatch | UndoPatch) -> PatchOptions:
         wait_ms=duration_ms(asked.wait) if asked.wait else 0,
         at=asked.at,
         review=asked.review,
+        roles=call.roles,
     )

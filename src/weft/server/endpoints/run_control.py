@@ -14,11 +14,13 @@ from weft.core import values
 from weft.core.code.locations import check_name
 from weft.core.ids import RunId
 from weft.errors import StoreError
+from weft.observe.dry_runs import DryRun, dry, dry_cancel, dry_retry
 from weft.observe.sentences import force_hint
 from weft.runtime.requests import answer_of, send_request
 from weft.runtime.unreadable import NOT_UNDONE
 from weft.server import views
-from weft.server.request import ApiCall, Reply
+from weft.server.endpoints.runs import requested_run
+from weft.server.request import ApiCall, ApiReply
 from weft.server.router import API
 
 
@@ -30,7 +32,7 @@ async def send(call: ApiCall) -> views.Accepted:
     return await _tell(call, c.DeliverMessage(service.ids.new(), message.name, msgspec.Raw(raw)))
 
 
-async def request(call: ApiCall) -> Reply:
+async def request(call: ApiCall) -> ApiReply:
     """Deliver a message and wait for its answer. The status is 202 if there is none yet: ask again at ``Location``."""
     message = call.body_as(views.NewMessage)
     service = call.service
@@ -43,30 +45,34 @@ async def request(call: ApiCall) -> Reply:
         return _waiting_reply(run_id, sent)
 
 
-async def answer(call: ApiCall) -> Reply:
+async def answer(call: ApiCall) -> ApiReply:
     """Return the answer to a request, after waiting for it if asked to. The status is 202 if there is none yet."""
     return await _answer_reply(call, RunId(call.parameters["id"]), call.parameters["request"])
 
 
-async def _answer_reply(call: ApiCall, run_id: RunId, request: str) -> Reply:
+async def _answer_reply(call: ApiCall, run_id: RunId, request: str) -> ApiReply:
     wait = min(call.query_as(views.ResultQuery).wait, call.services.limits.wait_seconds)
     try:
         raw = await answer_of(call.service, run_id, request, timeout=max(wait, 0.1))
     except TimeoutError:
         return _waiting_reply(run_id, request)
-    return Reply(views.RequestView(id=request, status="answered", answer=msgspec.Raw(raw)))
+    return ApiReply(views.RequestView(id=request, status="answered", answer=msgspec.Raw(raw)))
 
 
-def _waiting_reply(run_id: RunId, request: str) -> Reply:
+def _waiting_reply(run_id: RunId, request: str) -> ApiReply:
     place = f"{API}/runs/{quote(run_id, safe='')}/requests/{quote(request, safe='')}"
-    return Reply(views.RequestView(id=request, status="waiting"), 202, {"location": place})
+    return ApiReply(views.RequestView(id=request, status="waiting"), 202, {"location": place})
 
 
-async def cancel(call: ApiCall) -> views.Accepted:
+async def cancel(call: ApiCall) -> views.Accepted | DryRun:
     """Cancel a run; ``force`` ends it without running its code. What it did is undone."""
     body = call.body_as(views.Cancel)
     values.encode(body.reason, what="the reason has")
-    accepted = await _tell(call, c.CancelRun(body.reason, body.force, call.by(body.by)))
+    command = c.CancelRun(body.reason, body.force, call.by(body.by))
+    if body.dry_run:
+        found = await requested_run(call)
+        return await dry(lambda: dry_cancel(call.service, found, command))
+    accepted = await _tell(call, command)
     row = await call.service.row(RunId(accepted.id))
     if row.fault is not None:
         return msgspec.structs.replace(accepted, hint=NOT_UNDONE)
@@ -93,11 +99,14 @@ async def resume(call: ApiCall) -> views.Accepted:
     return await _tell(call, c.ResumeRun(said.reason, call.by(said.by)))
 
 
-async def retry(call: ApiCall) -> views.Accepted:
+async def retry(call: ApiCall) -> views.Accepted | DryRun:
     """Retry a failed run."""
     said = call.body_as(views.RetryFrom)
     values.encode([said.place, *said.approved, said.reason], what="the retry has")
     command = c.RetryRun(said.place, said.approved, force=said.force, reason=said.reason, by=call.by(said.by))
+    if said.dry_run:
+        row = await requested_run(call)
+        return await dry(lambda: dry_retry(call.service, row, command))
     return await _tell(call, command)
 
 

@@ -32,6 +32,7 @@ class NewSchedule(views.Form, frozen=True, kw_only=True):
     jitter: Span | None = None
     until: Annotated[str, Meta(max_length=100)] | None = None
     pause_after: int | None = None
+    priority: int = 0
     by: views.Text = ""
     """Who makes it. Ignored if the request has an API key, which says it."""
 

@@ -19,8 +19,9 @@ from weft.core.code.locations import check_name
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, RunUid
 from weft.errors import Failure
-from weft.ports.store import Mail, TaskOffer
+from weft.ports.store import Mail
 from weft.ports.streams import NewChunk
+from weft.ports.tasks import TaskOffer
 from weft.runtime.service import RunService
 from weft.runtime.shared import Offered
 from weft.runtime.worker.flight import Report
@@ -97,6 +98,7 @@ async def _task(service: RunService, host: HostId, offer: TaskOffer) -> views.Cl
         attempt=effect.attempt,
         timeout=effect.policy.timeout_ms / 1000 if effect.policy.timeout_ms else None,
         input=Raw(await _arguments_of(service, effect)),
+        traceparent=offered.trace or None,
     )
 
 

@@ -144,6 +144,12 @@ async def put_tag(call: ApiCall) -> TagView:
     return await VersionService(call.service).tag(*_named(call), new.version, by=call.by(new.by), reason=new.reason)
 
 
+async def remove_tag(call: ApiCall) -> TagView:
+    """Let a tag name nothing."""
+    said = call.body_as(views.Remark)
+    return await VersionService(call.service).remove_tag(*_named(call), by=call.by(said.by), reason=said.reason)
+
+
 async def undo_tag(call: ApiCall) -> TagView:
     """Take a tag back to where it was before its last move."""
     said = call.body_as(views.Remark)

@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import random
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -160,6 +160,8 @@ class Feed:
         self._stop_observing = None
         if runs.streams is not None:
             runs.streams.watch(self.wake_followers)
+        if runs.work is not None and runs.work.step_logs is not None:
+            runs.work.step_logs.watch(self.wake_followers)
         self._runs = runs
         self._name = runs.ids.new()[-12:]
         self._channels.clear()
@@ -252,6 +254,12 @@ class Feed:
                     encoded[prefix] = encode(msgspec.structs.replace(view, run=actor.id.removeprefix(prefix)))
                 channel.add(LiveFrame(channel.cursor(channel.last + 1), kind, encoded[prefix]))
 
+    def announce(self, event: str, data: Mapping[str, str]) -> None:
+        """Send a frame to all clients that listen to a filter, whatever the filter."""
+        encoded = msgspec.json.encode(data)
+        for channel in self._channels.values():
+            channel.add(LiveFrame(channel.cursor(channel.last + 1), event, encoded))
+
     # --- one run --------------------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
@@ -292,4 +300,5 @@ class Feed:
         assert self._runs is not None
         row = await self._runs.store.directory.row(uid)
         lengths = await self._runs.store.streams.lengths(uid)
-        return (row.seq if row is not None else -1, sum(lengths.values()))
+        printed = await self._runs.store.step_logs.totals(uid)
+        return (row.seq if row is not None else -1, sum(lengths.values()) + printed.last)

@@ -10,12 +10,12 @@ reserved, documentation, multicast, and every IPv6 form that carries an IPv4 add
 from __future__ import annotations
 
 import ipaddress
-import os
 import re
 
 import msgspec
 
 from weft.errors import UsageError
+from weft.settings import variable
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -106,4 +106,4 @@ def parse_allowed(text: str) -> Allowed:
 
 def allowed_here() -> Allowed:
     """Return the addresses that the environment of this process allows."""
-    return parse_allowed(os.environ.get(ALLOW_VARIABLE, ""))
+    return parse_allowed(variable(ALLOW_VARIABLE))

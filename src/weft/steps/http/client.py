@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from weft.extras import require
@@ -24,8 +25,11 @@ class HttpClient:
         self._lookup = lookup
         self._wire: Wire | None = None
 
-    async def send(self, request: HttpRequest) -> HttpResponse:
+    async def send(self, request: HttpRequest, on_data: Callable[[bytes], bool] | None = None) -> HttpResponse:
         """Send a request, follow redirects, and read the whole response, whatever its status.
+
+        ``on_data`` gets the body of a successful response piece by piece, instead of the returned response. It returns
+        whether it wants more. What it raises ends the call.
 
         Raises:
             AddressRefused: the address, or the target of a redirect, may not be called.
@@ -36,7 +40,7 @@ class HttpClient:
         """
         if self._wire is None:
             self._wire = self._open()
-        return await self._wire.send(request)
+        return await self._wire.send(request, on_data)
 
     def _open(self) -> Wire:
         require("http", "An HTTP request")

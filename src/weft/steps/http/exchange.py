@@ -34,6 +34,8 @@ class HttpLimits(msgspec.Struct, frozen=True):
     header_count_max: int = 128
     header_bytes_max: int = 8_190
     redirects_max: int = 5
+    idle_seconds: float = 15.0
+    """How long a connection is kept for the next request; 0: not at all."""
 
 
 class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):

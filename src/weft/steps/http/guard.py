@@ -101,12 +101,13 @@ def refused_in(error: BaseException) -> AddressRefused | None:
     return None
 
 
-def connector(guard: Guard) -> aiohttp.TCPConnector:
+def connector(guard: Guard, idle_seconds: float) -> aiohttp.TCPConnector:
     """Return a connector without a limit, so that a server that hangs cannot use up the connections of others.
 
-    The slots of the worker limit the number of connections.
+    The slots of the worker limit the number of connections. Those without a request are closed after ``idle_seconds``.
     """
-    return aiohttp.TCPConnector(resolver=guard, socket_factory=guard.socket_for, use_dns_cache=False, limit=0)
+    kept: dict[str, Any] = {"keepalive_timeout": idle_seconds} if idle_seconds else {"force_close": True}
+    return aiohttp.TCPConnector(resolver=guard, socket_factory=guard.socket_for, use_dns_cache=False, limit=0, **kept)
 
 
 def _result(host: str, address: Address, port: int) -> ResolveResult:

@@ -13,11 +13,11 @@ The token says whether that is allowed, so such a URL cannot be made for another
 from __future__ import annotations
 
 import hmac
-import os
 
 import msgspec
 
 from weft.errors import NotAllowed, UsageError
+from weft.settings import variable
 from weft.tokens import SECRET_BYTES_MIN, TOKEN_CHARS_MAX, WINDOW_S, InvalidToken, Signer, is_signed, pack, unpack
 
 
@@ -98,7 +98,7 @@ def webhooks_here() -> Webhooks | None:
     Raises:
         UsageError: only one of them is set, or one is invalid.
     """
-    base_url, secret = os.environ.get("WEFT_WEBHOOK_URL", ""), os.environ.get("WEFT_WEBHOOK_SECRET", "")
+    base_url, secret = variable("WEFT_WEBHOOK_URL"), variable("WEFT_WEBHOOK_SECRET")
     return Webhooks(base_url, secret) if base_url or secret else None
 
 

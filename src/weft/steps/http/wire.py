@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import aiohttp
@@ -17,11 +19,16 @@ from weft.steps.http.exchange import HttpLimits, HttpRequest, HttpResponse, show
 from weft.steps.http.failures import AddressRefused, HttpFailed, HttpUnavailable
 from weft.steps.http.guard import Guard, connector, refusal, refused_in
 from weft.steps.http.inflate import ENCODINGS, decoder
+from weft.steps.permits import check_permitted
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # All other headers are meant only for the original receiver.
 _KEPT_ACROSS_ORIGINS = frozenset({"accept", "accept-language", "user-agent"})
+LARGE_BYTES = 512 * 1024
 _WITHOUT_BODY = ("content-type", "content-encoding", "content-language")
+
+OnData = Callable[[bytes], bool]
+"""Gets a piece of a successful response, and returns whether it wants more."""
 
 
 class Wire:
@@ -31,7 +38,7 @@ class Wire:
         self._guard = guard
         self._limits = limits
         self._session = aiohttp.ClientSession(
-            connector=connector(guard),
+            connector=connector(guard, limits.idle_seconds),
             cookie_jar=aiohttp.DummyCookieJar(),  # a cookie of one run must not be sent for another
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=None),  # ``send`` has one for the whole call
             auto_decompress=False,
@@ -46,9 +53,9 @@ class Wire:
     async def close(self) -> None:
         await self._session.close()
 
-    async def send(self, request: HttpRequest) -> HttpResponse:
+    async def send(self, request: HttpRequest, on_data: OnData | None = None) -> HttpResponse:
         """Send a request, as ``HttpClient.send``."""
-        progress = _Progress()
+        progress = _Progress(on_data)
         try:
             async with asyncio.timeout(request.timeout_ms / 1000):
                 return await self._follow(request, progress)
@@ -89,6 +96,7 @@ class Wire:
         if parse_address(host) is None and not is_host_name(host):
             raise _bad_address(base, "names no host")
         self._guard.check_literal(host)
+        check_permitted("host", f"[{host}]:{port}" if ":" in host else f"{host}:{port}")
         return url.with_fragment(None)
 
     async def _exchange(self, request: HttpRequest, url: URL, progress: _Progress) -> HttpResponse | _Redirect:
@@ -98,23 +106,25 @@ class Wire:
                 request.method,
                 url,
                 headers=headers,
-                data=request.body,
+                data=_payload(request.body),
                 allow_redirects=False,
                 trace_request_ctx=progress,
             )
             try:
-                return await self._read(response, request)
+                return await self._read(response, request, progress.on_data)
             finally:
                 response.close() if not response.content.at_eof() else response.release()
         except aiohttp.ClientError as error:
             raise _failure(error, HttpRequest.shown(request)) from error
 
-    async def _read(self, response: aiohttp.ClientResponse, request: HttpRequest) -> HttpResponse | _Redirect:
+    async def _read(
+        self, response: aiohttp.ClientResponse, request: HttpRequest, on_data: OnData | None
+    ) -> HttpResponse | _Redirect:
         location = response.headers.get("Location")
         if response.status in _REDIRECTS and location:
             return _Redirect(response.status, location)
         bare = request.method == "HEAD" or response.status in (101, 204, 205, 304)
-        body = b"" if bare else await self._body(response, request)
+        body = b"" if bare else await self._body(response, request, on_data)
         return HttpResponse(
             status=response.status,
             reason=_readable(response.reason or ""),
@@ -123,28 +133,34 @@ class Wire:
             request=request,
         )
 
-    async def _body(self, response: aiohttp.ClientResponse, request: HttpRequest) -> bytes:
+    async def _body(self, response: aiohttp.ClientResponse, request: HttpRequest, on_data: OnData | None) -> bytes:
         ok = 200 <= response.status < 300
         bytes_max = self._limits.body_bytes_max if ok else self._limits.error_bytes_max
         encoding = decoder(response.headers.get("Content-Encoding", ""))
         if ok and (response.content_length or 0) > bytes_max:
             raise _too_big(request, bytes_max)
-        body = bytearray()
+        body, size = bytearray(), 0
         async for chunk in response.content.iter_any():
             for piece in encoding.feed(chunk):
-                body += piece
-                if len(body) > bytes_max:
-                    if ok:
-                        raise _too_big(request, bytes_max)
+                size += len(piece)
+                if size > bytes_max and ok:
+                    raise _too_big(request, bytes_max)
+                if not ok or on_data is None:
+                    body += piece
+                elif not on_data(piece):
+                    return b""
+                if size > bytes_max:
                     return bytes(body[:bytes_max])
         encoding.finish()
         return bytes(body)
 
 
 class _Progress:
-    """How far a request got. Before it was sent, it cannot have had an effect."""
+    """How far a request got, and who gets its response. Before it was sent, it cannot have had an effect."""
 
-    sent = False
+    def __init__(self, on_data: OnData | None) -> None:
+        self.sent = False
+        self.on_data = on_data
 
 
 def _tracing() -> aiohttp.TraceConfig:
@@ -154,6 +170,11 @@ def _tracing() -> aiohttp.TraceConfig:
     tracing = aiohttp.TraceConfig()
     tracing.on_request_headers_sent.append(note)
     return tracing
+
+
+def _payload(body: bytes | None) -> bytes | io.BytesIO | None:
+    """Return the body as aiohttp wants it: a large one is a file, which it sends in pieces."""
+    return io.BytesIO(body) if body is not None and len(body) > LARGE_BYTES else body
 
 
 class _Redirect:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import IMPORTED, NEVER, KeyRow, Page, RunQuery, RunRow
+from weft.ports.run_query import RunCount, RunQuery
+from weft.ports.store import IMPORTED, NEVER, KeyRow, Page, RunRow
 from weft.stores.memory.content import MemoryContent, StoredRun
 from weft.stores.rules import canonical_json, make_cursor, parse_cursor
 
@@ -36,6 +37,18 @@ class MemoryDirectory:
         more = len(rest) > query.limit
         return Page(rows, make_cursor(rows[-1].created_at, rows[-1].uid) if more else None)
 
+    async def count(self, queries: Sequence[RunQuery], *, limit: int) -> Sequence[RunCount]:
+        found = []
+        for query in queries:
+            where = {name: canonical_json(value) for name, value in query.where.items()}
+            total = sum(_matches(run, query, where) for run in self._content.runs.values())
+            found.append(RunCount(min(total, limit), total > limit))
+        return found
+
+    async def workflows(self, prefix: str = "", *, limit: int) -> Sequence[str]:
+        names = {run.new.workflow for run in self._content.runs.values()}
+        return sorted(name for name in names if name.startswith(prefix))[:limit]
+
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         run = self._content.runs.get(uid)
         return None if run is None else run.keys.get(key)
@@ -47,9 +60,10 @@ class MemoryDirectory:
         waiting = []
         for run in self._content.open.values():
             since = _waiting_since(run, gone, now)
-            if since is not None and (run.new.workflow, run.new.version) in wanted:
-                waiting.append((since, run.new.created_at, run.new.uid, run))
-        waiting.sort(key=lambda one: one[:3])
+            if since is None or (run.new.workflow, run.new.version) not in wanted or self._content.is_behind(run):
+                continue
+            waiting.append((-run.new.priority, since, run.new.created_at, run.new.uid, run))
+        waiting.sort(key=lambda one: one[:4])
         return [run.row() for *_, run in waiting[:limit]]
 
     async def owned(self, host: HostId) -> Mapping[RunUid, Epoch]:
@@ -65,6 +79,7 @@ class MemoryDirectory:
             and run.fault is None
             and run.status != "held"
             and (run.new.workflow, run.new.version) in wanted
+            and not self._content.is_behind(run)
         ]
         return min((time for time in times if time is not None and time < NEVER), default=None)
 
@@ -98,9 +113,14 @@ def _matches(run: StoredRun, query: RunQuery, where: Mapping[str, str]) -> bool:
     return (
         (query.workflow is None or new.workflow == query.workflow)
         and new.workflow not in query.leaves_out
-        and (query.status is None or run.status == query.status)
+        and (not query.any_status or run.status in query.any_status)
+        and (query.style is None or new.style == query.style)
+        and (query.version is None or new.version == query.version)
         and not (query.hides_imported and run.status == IMPORTED)
         and (query.since is None or new.created_at >= query.since)
+        and (query.until is None or new.created_at < query.until)
+        and (query.changed_before is None or run.updated_at < query.changed_before)
+        and (not query.faulty or run.fault is not None)
         and (query.parent is None or new.parent == query.parent)
         and (query.id_prefix is None or run.id.startswith(query.id_prefix))
         and all(

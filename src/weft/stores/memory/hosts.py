@@ -8,6 +8,7 @@ from typing import Any
 
 from weft.core.ids import HostId
 from weft.ports.hosts import HeartbeatSender, HostRow
+from weft.ports.tasks import ADMITTED, STREAM
 from weft.stores.heartbeat_sender import SharedHeartbeatSender
 from weft.stores.memory.content import JoinedHost, MemoryContent
 from weft.stores.rules import as_json
@@ -25,6 +26,11 @@ class MemoryHosts:
     async def join(self, host: HostId, *, lease_ms: int, about: Mapping[str, Any] | None = None) -> None:
         self._content.hosts[host] = JoinedHost(lease_ms, about=as_json(about or {}))
 
+    async def describe(self, host: HostId, about: Mapping[str, Any]) -> None:
+        known = self._content.hosts.get(host)
+        if known is not None:
+            known.about = {**known.about, **as_json(about)}
+
     async def beat(self, host: HostId) -> None:
         known = self._content.hosts.get(host)
         if known is not None:
@@ -36,8 +42,11 @@ class MemoryHosts:
 
     async def find_dead(self, *, monotonic: float) -> Sequence[HostId]:
         joined = self._content.hosts
-        busy = {run.owner for run in self._content.open.values()} | {task.host for task in self._content.tasks.values()}
-        gone = {host for host in busy if host is not None and host not in joined}
+        busy = {run.owner for run in self._content.open.values()} | {
+            task.host for task in (*self._content.tasks.values(), *self._content.unwanted)
+        }
+        busy.update(row.wal.host for row in self._content.wals.values() if not row.drained)
+        gone = {host for host in busy if host is not None and host not in (ADMITTED, STREAM) and host not in joined}
         for host, row in joined.items():
             if self._silent.is_silent(host, beats=row.beats, lease_ms=row.lease_ms, monotonic=monotonic):
                 gone.add(host)

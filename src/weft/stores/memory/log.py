@@ -9,6 +9,8 @@ from msgspec import UNSET
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.errors import Corrupt
+from weft.ports.blobs import LINKS_MAX
+from weft.ports.new_run import NewRun
 from weft.ports.retention import AuditEntry
 from weft.ports.store import (
     OVER_STATUSES,
@@ -16,7 +18,6 @@ from weft.ports.store import (
     KeyRow,
     Loaded,
     Mail,
-    NewRun,
     Outcome,
     Release,
     RunRow,
@@ -34,8 +35,11 @@ from weft.stores.judge import (
     judge_recorded,
     judge_release,
     judge_together,
+    may_claim,
     only_adds_to_ended,
+    takes_slot,
 )
+from weft.stores.judge_starts import is_singleton
 from weft.stores.memory.content import MemoryContent, StoredRun
 from weft.stores.rules import NOBODY, free_id, merge_attributes
 
@@ -44,6 +48,7 @@ class MemoryLog:
     """The run log of a memory store."""
 
     commits_in_place = True
+    hot = None
 
     def __init__(self, content: MemoryContent) -> None:
         self._content = content
@@ -83,7 +88,10 @@ class MemoryLog:
             run = self._content.runs.get(uid)
             if run is None or not is_current(run, expected.get(uid)):
                 continue
+            if not may_claim(run, host, drained=run.wal is None or self._content.wals[run.wal].drained):
+                continue
             run.owner, run.epoch, run.wake_at = host, Epoch(run.epoch + 1), None
+            run.wal = self._content.wal_of(host)
             rows.append(run.row())
         return rows
 
@@ -107,7 +115,7 @@ class MemoryLog:
 
     async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
         check_numbering(batch)
-        outcomes = [judge_together(self._content.runs.get(append.uid), append) for append in batch]
+        outcomes = [self._judge_together(append) for append in batch]
         if all(outcome is Outcome.ACCEPTED for outcome in outcomes):
             if entry is not None and not self._content.write_once(entry):
                 return judge_recorded(batch)
@@ -123,11 +131,28 @@ class MemoryLog:
         run = self._content.runs.get(uid)
         return [] if run is None else list(run.inbox.values())
 
+    async def refers_to(self, uid: RunUid, digest: str) -> bool:
+        content = self._content
+        seen, left = {digest}, [digest]
+        while left and len(seen) <= LINKS_MAX:
+            child = left.pop(0)
+            if uid in content.refs.get(child, ()):
+                return True
+            above = [parent for parent, blob in content.blobs.items() if child in blob.links and parent not in seen]
+            seen.update(above)
+            left += above
+        return False
+
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
         run = self._content.runs.get(uid)
         if run is not None:
-            run.fault = fault
+            run.fault, run.wal = fault, run.wal if fault is None else None
             run.status = status if status is not None and run.is_open else run.status
+
+    def _judge_together(self, append: Append) -> Outcome:
+        run = self._content.runs.get(append.uid)
+        hot = run is not None and run.wal is not None and not self._content.wals[run.wal].drained
+        return judge_together(run, append, hot=hot)
 
     def _create(self, new: NewRun) -> Outcome:
         outcome = judge_create(taken=new.id in self._content.ids or new.uid in self._content.runs)
@@ -139,7 +164,7 @@ class MemoryLog:
         run = self._content.runs.get(release.uid)
         outcome = judge_release(run, release)
         if run is not None and outcome is Outcome.ACCEPTED:
-            run.owner, run.wake_at = None, release.wake_at
+            run.owner, run.wal, run.wake_at = None, None, release.wake_at
             _store_snapshot(run, release.snapshot)
         return outcome
 
@@ -148,10 +173,15 @@ class MemoryLog:
             outcome = self._create(append.create)
         else:
             run = self._content.runs.get(append.uid)
-            outcome = judge_append(run, append, host, _key_facts(run, append))
+            others = self._others(run) if run is not None and takes_slot(append) else []
+            outcome = judge_append(run, append, host, _key_facts(run, append), is_slot_taken=bool(others))
         if outcome is Outcome.ACCEPTED:
             self._write(self._content.runs[append.uid], append)
         return outcome
+
+    def _others(self, run: StoredRun) -> list[StoredRun]:
+        """Return the other open runs that have the slot of a singleton."""
+        return [one for one in self._content.with_slot(run.slot) if one is not run and is_singleton(run.slot)]
 
     def _write(self, run: StoredRun, append: Append) -> None:
         if append.events:
@@ -174,7 +204,7 @@ class MemoryLog:
         if append.status is not None and not only_adds:
             run.status = append.status
             if append.status in OVER_STATUSES:
-                run.owner, run.wake_at, run.ended_at = None, None, run.updated_at
+                run.owner, run.wal, run.wake_at, run.ended_at = None, None, None, run.updated_at
                 del self._content.open[append.uid]
                 # After a retry, nobody may take a task that ended with the run.
                 self._content.drop_tasks(append.uid)
@@ -183,6 +213,9 @@ class MemoryLog:
                 self._content.add(child, free_id(child, self._content.ids.__contains__))
         for mail in append.mail:
             self._content.deliver(mail)
+        if append.ledger:
+            append.answers = self._content.ledger.apply(append.uid, append.ledger)
+            self._content.ledger.forget_changes()
 
 
 def _key_facts(run: StoredRun | None, append: Append) -> KeyFacts:

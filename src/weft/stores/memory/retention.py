@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from weft.core.ids import HostId, Millis, RunId, RunUid
+from weft.core.ledger import run_of
 from weft.ports.retention import (
     AuditEntry,
     Cleared,
@@ -136,10 +137,28 @@ class MemoryRetention:
             for row in [row for row in rows if row[0] == uid][: max(0, left)]:
                 del rows[row]  # type: ignore[arg-type]
                 left -= 1
+        printed = self._content.step_lines.get(uid)
+        if printed is not None and left > 0:
+            gone = len(printed.lines[:left])
+            del printed.lines[:gone]
+            left -= gone
+            if left > 0:
+                del self._content.step_lines[uid]
+                left -= 1
         for digest in [digest for digest, uids in self._content.refs.items() if uid in uids][: max(0, left)]:
             self._content.refs[digest].discard(uid)
             if not self._content.refs[digest]:
                 del self._content.refs[digest]
+            left -= 1
+        ledger = self._content.ledger
+        for key in [key for key in ledger.rows if run_of(key[0]) == uid][: max(0, left)]:
+            del ledger.rows[key]
+            left -= 1
+        for call in [call for call in ledger.reservations if call[0] == uid][: max(0, left)]:
+            del ledger.reservations[call]
+            left -= 1
+        for run_id in [one for one, (taker, _) in self._content.start_ids.items() if taker == uid][: max(0, left)]:
+            del self._content.start_ids[run_id]
             left -= 1
         return limit - left
 

@@ -12,7 +12,8 @@ from typing import Any
 from msgspec import UNSET
 
 from weft.core.ids import HostId
-from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome
+from weft.ports.new_run import NewRun
+from weft.ports.store import OVER_STATUSES, Append, Outcome
 from weft.stores.checksums import event_crc, uid_crc
 from weft.stores.postgres.rows import json_text, mail_values, new_fields, snapshot_columns
 
@@ -44,8 +45,8 @@ def _is_sensitive(append: Append) -> bool:
     return append.status in OVER_STATUSES or bool(append.keys) or append.create is not None or append.epoch == 1
 
 
-def commit_values(appends: Sequence[Append], host: HostId) -> list[Any]:
-    """Return the parameters of ``COMMIT``."""
+def commit_values(appends: Sequence[Append], host: HostId, wal: int | None = None) -> list[Any]:
+    """Return the parameters of ``COMMIT``. ``wal`` is the WAL that the host uses."""
     over = [append.status in OVER_STATUSES for append in appends]
     heads: list[Any] = [
         host,
@@ -63,7 +64,7 @@ def commit_values(appends: Sequence[Append], host: HostId) -> list[Any]:
     ]
     snapshots = snapshot_columns([(append.uid, append.snapshot) for append in appends])
     targets = [mail.to for append in appends for mail in append.mail]
-    return [*heads, *_events(appends), *snapshots, targets, _parts(appends)]
+    return [*heads, *_events(appends), *snapshots, targets, _parts(appends, wal)]
 
 
 def _events(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int], list[int], list[str]]:
@@ -79,12 +80,12 @@ def _events(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int],
     return places, seqs, ats, crcs, bodies
 
 
-def _parts(appends: Sequence[Append]) -> str | None:
+def _parts(appends: Sequence[Append], wal: int | None) -> str | None:
     """Return the parts that only some appends have, as JSON; None if no append has any."""
     parts: dict[str, list[Any]] = {}
     for place, append in enumerate(appends, 1):
         if append.create is not None:
-            parts.setdefault("births", []).append(_new_row(append, append.create))
+            parts.setdefault("births", []).append(_new_row(append, append.create, wal))
         if append.taken:
             parts.setdefault("taken", []).extend({"of": place, "id": name} for name in append.taken)
         if append.keys:
@@ -100,7 +101,7 @@ def _parts(appends: Sequence[Append]) -> str | None:
             parts.setdefault("refs", []).extend({"of": place, "hash": digest} for digest in set(append.refs))
         if append.children:
             parts.setdefault("children", []).extend(
-                {"of": place, "child": new_fields(child)} for child in append.children
+                {"of": place, "child": new_fields(child, wal)} for child in append.children
             )
         for mail in append.mail:
             names = ("target", "id", "at", "key", "digest", "body", "crc")
@@ -108,9 +109,9 @@ def _parts(appends: Sequence[Append]) -> str | None:
     return json_text(parts) if parts else None
 
 
-def _new_row(append: Append, new: NewRun) -> dict[str, Any]:
+def _new_row(append: Append, new: NewRun, wal: int | None) -> dict[str, Any]:
     """Return the row of a run that is created with its first events, and perhaps ends with them."""
-    fields = new_fields(new)
+    fields = new_fields(new, wal)
     if append.events:
         fields |= {"seq": append.events[-1].seq, "updated_at": append.events[-1].at}
     if append.idle_until is not UNSET:

@@ -4,19 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import IMPORTED, NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
+from weft.core.start_rules import SINGLETON, SINGLETON_END
+from weft.ports.run_query import RunCount, RunQuery
+from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunRow
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
-from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, json_text, run_row
-from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED, as_json, make_cursor, parse_cursor
+from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, run_row
+from weft.stores.postgres.run_search import count_runs, search_runs
+from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _WANTED = (
     "(r.workflow, r.version) IN (SELECT * FROM unnest($1::text[], $2::text[])) "
     f"AND r.fault IS NULL AND r.status IN ({_OPEN})"
 )
+_NOT_BEHIND = (
+    f"(r.slot IS NULL OR r.seq > 0 OR NOT (r.slot >= '{SINGLETON}' AND r.slot < '{SINGLETON_END}') OR NOT EXISTS "
+    "(SELECT 1 FROM runs older WHERE older.slot = r.slot AND older.ended_at IS NULL AND older.num < r.num))"
+)
+"""Leaves out a singleton that has not begun, while an older run with its slot is open."""
 _UNLESS_HELD = "(r.status <> 'held' OR r.mail_at IS NOT NULL)"
 
 # There are five reasons to claim a run. Each has its own query and index, so that each can stop at LIMIT.
@@ -35,26 +42,51 @@ _ORPHANED_WITH_MAIL = (
     f"WHERE r.mail_at IS NOT NULL AND r.owner = ANY ($3::text[]) AND {_WANTED} "
     "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
 )
-_DUE = (
-    f"SELECT r.wake_at AS since, {OF_RUNS} FROM runs r WHERE r.wake_at <= $4 AND r.owner IS NULL "
-    f"AND {_WANTED} AND {_UNLESS_HELD} ORDER BY r.wake_at, r.created_at, r.uid LIMIT $5"
+
+
+def _due(rank: str, order: str) -> str:
+    return (
+        f"SELECT r.wake_at AS since, {OF_RUNS} FROM runs r WHERE r.wake_at <= $4 AND r.owner IS NULL AND {rank} "
+        f"AND {_WANTED} AND {_UNLESS_HELD} AND {_NOT_BEHIND} ORDER BY {order} LIMIT $5"
+    )
+
+
+def _with_mail(rank: str, order: str) -> str:
+    return (
+        f"SELECT r.mail_at AS since, {OF_RUNS} FROM runs r WHERE r.mail_at IS NOT NULL AND r.owner IS NULL AND {rank} "
+        # The start mail of a delayed start does not make the run due.
+        f"AND (r.seq > 0 OR r.wake_at IS NULL OR r.wake_at <= $4) AND {_WANTED} AND {_NOT_BEHIND} "
+        f"ORDER BY {order} LIMIT $5"
+    )
+
+
+# Jumps from priority to priority in the index. Each is looked at by itself: many runs that sleep do not hide those with
+# a lower priority that are due.
+_PRIORITY = "SELECT r.priority FROM runs r WHERE r.wake_at IS NOT NULL AND r.owner IS NULL AND r.priority <> 0"
+_DUE_BY_PRIORITY = (
+    f"WITH RECURSIVE ranks (rank) AS (({_PRIORITY} ORDER BY r.priority DESC LIMIT 1) UNION ALL "
+    f"SELECT ({_PRIORITY} AND r.priority < k.rank ORDER BY r.priority DESC LIMIT 1) "
+    "FROM ranks k WHERE k.rank IS NOT NULL) SELECT one.* FROM ranks k CROSS JOIN LATERAL "
+    f"({_due('r.priority <> 0 AND r.priority = k.rank', 'r.wake_at, r.created_at, r.uid')}) AS one "
+    "ORDER BY one.priority DESC, one.wake_at, one.created_at, one.uid LIMIT $5"
 )
-_WITH_MAIL = (
-    f"SELECT r.mail_at AS since, {OF_RUNS} FROM runs r WHERE r.mail_at IS NOT NULL AND r.owner IS NULL "
-    # The start mail of a delayed start does not make the run due.
-    f"AND (r.seq > 0 OR r.wake_at IS NULL OR r.wake_at <= $4) AND {_WANTED} "
-    "ORDER BY r.mail_at, r.created_at, r.uid LIMIT $5"
+# Runs with a priority have indexes of their own, so that a long line of others does not hide them.
+_UNOWNED = (
+    _due("r.priority = 0", "r.wake_at, r.created_at, r.uid"),
+    _with_mail("r.priority = 0", "r.mail_at, r.created_at, r.uid"),
+    _DUE_BY_PRIORITY,
+    _with_mail("r.priority <> 0", "r.priority DESC, r.mail_at, r.created_at, r.uid"),
 )
 REASONS = " UNION ALL ".join(
-    f"({reason})" for reason in (_ORPHANED_IN_FLIGHT, _ORPHANED_DUE, _ORPHANED_WITH_MAIL, _DUE, _WITH_MAIL)
+    f"({reason})" for reason in (_ORPHANED_IN_FLIGHT, _ORPHANED_DUE, _ORPHANED_WITH_MAIL, *_UNOWNED)
 )
 CLAIMABLE = (
     f"SELECT * FROM (SELECT DISTINCT ON (uid) * FROM ({REASONS}) "
-    "AS reasons ORDER BY uid, since) AS waiting ORDER BY since, created_at, uid LIMIT $5"
+    "AS reasons ORDER BY uid, since) AS waiting ORDER BY priority DESC, since, created_at, uid LIMIT $5"
 )
 _NEXT_UNOWNED = (
     "SELECT r.wake_at AS due FROM runs r WHERE r.wake_at IS NOT NULL AND r.owner IS NULL "
-    f"AND {_WANTED} AND r.status <> 'held' ORDER BY r.wake_at LIMIT 1"
+    f"AND {_WANTED} AND {_NOT_BEHIND} AND r.status <> 'held' ORDER BY r.wake_at LIMIT 1"
 )
 # For one host, because the index sorts by ``idle_until`` only within an owner.
 _NEXT_OF_OWNER = (
@@ -84,6 +116,16 @@ VERSIONS = (
     f"SELECT workflow, version, count(*) FROM runs WHERE status IN ({_OPEN}) AND id >= $1 AND id < $2 "
     "GROUP BY workflow, version"
 )
+# Jumps from name to name in the index.
+WORKFLOWS = """
+    WITH RECURSIVE names AS (
+        (SELECT workflow AS name FROM runs ORDER BY workflow LIMIT 1)
+        UNION ALL
+        SELECT (SELECT r.workflow FROM runs r WHERE r.workflow > n.name ORDER BY r.workflow LIMIT 1)
+        FROM names n WHERE n.name IS NOT NULL
+    )
+    SELECT name FROM names WHERE starts_with(name, $1) ORDER BY name COLLATE "C" LIMIT $2::bigint
+"""
 
 
 class PostgresDirectory:
@@ -99,16 +141,13 @@ class PostgresDirectory:
         return await self._fetch_one("uid", uid)
 
     async def search(self, query: RunQuery) -> Page:
-        conditions = _Conditions()
-        conditions.add_query(query)
-        limit = conditions.bind(query.limit + 1)
-        text = (
-            f"SELECT {RUN_COLUMNS} FROM runs WHERE {conditions.text} "
-            f"ORDER BY created_at DESC, uid DESC LIMIT {limit}::bigint"
-        )
-        rows = [run_row(row) for row in await fetch(self._pool, text, *conditions.values)]
-        page = rows[: query.limit]
-        return Page(page, make_cursor(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
+        return await search_runs(self._pool, query)
+
+    async def count(self, queries: Sequence[RunQuery], *, limit: int) -> Sequence[RunCount]:
+        return [await count_runs(self._pool, query, limit) for query in queries]
+
+    async def workflows(self, prefix: str = "", *, limit: int) -> Sequence[str]:
+        return [str(name) for (name,) in await fetch(self._pool, WORKFLOWS, prefix, limit)]
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         text = "SELECT k.key, k.digest, k.seq FROM runs r JOIN keys k ON k.run = r.num WHERE r.uid = $1 AND k.key = $2"
@@ -147,48 +186,3 @@ class PostgresDirectory:
 def workflow_columns(workflows: Sequence[tuple[str, str]]) -> tuple[list[str], list[str]]:
     """Return the names and the versions, as two arrays of a statement."""
     return [name for name, _ in workflows], [version for _, version in workflows]
-
-
-class _Conditions:
-    """The conditions of a search: SQL and its parameters."""
-
-    def __init__(self) -> None:
-        self._parts = [NOT_DOOMED]
-        self.values: list[Any] = []
-
-    @property
-    def text(self) -> str:
-        return " AND ".join(self._parts)
-
-    def bind(self, value: Any) -> str:
-        """Add a parameter. Returns its placeholder."""
-        self.values.append(value)
-        return f"${len(self.values)}"
-
-    def add_query(self, query: RunQuery) -> None:
-        """Add the conditions of a query."""
-        for column in ("workflow", "status", "parent"):
-            value = getattr(query, column)
-            if value is not None:
-                self._parts.append(f"{column} = {self.bind(value)}")
-        if query.leaves_out:
-            self._parts.append(f"workflow <> ALL ({self.bind(list(query.leaves_out))}::text[])")
-        if query.hides_imported:
-            self._parts.append(f"status <> {self.bind(IMPORTED)}")
-        if query.since is not None:
-            self._parts.append(f"created_at >= {self.bind(query.since)}")
-        if query.id_prefix is not None:
-            # Unlike LIKE, a range uses the index on ids and has no special characters.
-            first, last = self.bind(query.id_prefix), self.bind(query.id_prefix + LAST_CHARACTER)
-            self._parts.append(f"id >= {first} AND id < {last}")
-        for name, value in as_json(query.where).items():
-            self._add_attribute(name, value)
-        if query.after is not None:
-            created_at, uid = parse_cursor(query.after)
-            self._parts.append(f"(created_at, uid) < ({self.bind(created_at)}::bigint, {self.bind(uid)}::text)")
-
-    def _add_attribute(self, name: str, value: Any) -> None:
-        """Require an attribute to have this value. Containment uses the index, but a list also contains its parts."""
-        contained = self.bind(json_text({name: value}))
-        self._parts.append(f"attributes @> {contained}::text::jsonb")
-        self._parts.append(f"attributes -> {self.bind(name)}::text = {self.bind(json_text(value))}::text::jsonb")

@@ -2,6 +2,9 @@
 
 A hint is sent after its commit, in another session. A NOTIFY inside the transaction would take a lock that serializes
 all such commits, including their flush to disk.
+
+With Redis, hints are published there instead, and arrive without being asked for. A process without Redis still sends
+NOTIFY, so all hosts hear that, too.
 """
 
 from __future__ import annotations
@@ -10,10 +13,15 @@ import asyncio
 import logging
 import secrets
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from weft.errors import StoreError
 from weft.stores.postgres.pool import Connection, fetch
 from weft.stores.postgres.session import Session
+
+if TYPE_CHECKING:  # only with Redis
+    from weft.stores.redis.hints import RedisHints
 
 log = logging.getLogger("weft")
 
@@ -25,7 +33,10 @@ SILENCE_SECONDS_MAX = 1.0
 class Hints:
     """Sends hints to other processes and receives theirs."""
 
-    def __init__(self) -> None:
+    def __init__(self, redis: RedisHints | None = None, heard: Callable[[], None] | None = None) -> None:
+        """Hints arrive over ``redis`` only if ``heard`` is given, which is then called for each."""
+        self._redis = redis
+        self._heard = heard
         self._sender_id = secrets.token_hex(8)
         self._connection: Connection | None = None
         self._sending: asyncio.Task[None] | None = None
@@ -37,6 +48,11 @@ class Hints:
         """Use this connection, whose sessions are opened with ``listen``."""
         self._connection = connection
 
+    def start(self) -> None:
+        """Listen to Redis, if there is one and somebody wants to hear."""
+        if self._redis is not None and self._heard is not None:
+            self._redis.listen(self._on_hint)
+
     async def listen(self, session: Session) -> None:
         """Receive hints in a new session. Hints may have been missed before, so this counts as one."""
         await without_flush(session)
@@ -47,20 +63,33 @@ class Hints:
         if sender != self._sender_id:
             self._received = True
 
+    def _on_hint(self) -> None:
+        assert self._heard is not None
+        self._received = True
+        self._heard()
+
     async def take_hint(self) -> bool:
         """Return whether another process has sent a hint since the last call, or may have. Raises Unavailable."""
-        assert self._connection is not None
-        if not self._received and time.monotonic() - self._reported_at < SILENCE_SECONDS_MAX:
-            # A session delivers notifications together with the answer to a query.
-            await fetch(self._connection, "SELECT 1")
-            if not self._received:
-                return False
+        if not self._received and time.monotonic() - self._reported_at < SILENCE_SECONDS_MAX and not await self._ask():
+            return False
         self._received = False
         self._reported_at = time.monotonic()
         return True
 
+    async def _ask(self) -> bool:
+        """Return whether there is a hint that has not been delivered, or may be."""
+        if self._redis is not None:
+            return not self._redis.hears
+        assert self._connection is not None
+        # A session delivers notifications together with the answer to a query.
+        await fetch(self._connection, "SELECT 1")
+        return self._received
+
     def send(self) -> None:
         """Send a hint soon. Several calls may become one hint."""
+        if self._redis is not None:
+            self._redis.send()
+            return
         self._again = True
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())
@@ -78,6 +107,8 @@ class Hints:
 
     async def close(self) -> None:
         """Wait until pending hints are sent."""
+        if self._redis is not None:
+            await self._redis.close()
         while self._sending is not None:
             await asyncio.gather(self._sending, return_exceptions=True)
 

@@ -1,4 +1,5 @@
 """Hosts in Postgres. Each has a row with a heartbeat counter, which observers time with their own clocks."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
 
@@ -10,15 +11,16 @@ import msgspec
 
 from weft.core.ids import HostId
 from weft.ports.hosts import HeartbeatSender, HostRow
+from weft.ports.tasks import ADMITTED, STREAM
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import Connection, fetch, fetch_value
 from weft.stores.postgres.rows import json_text
 from weft.stores.postgres.session import Record
 from weft.stores.silent_hosts import SilentHosts
 
-# Selects the hosts that own runs or have taken tasks, including hosts that have left and have no row. The query jumps
-# from name to name in the index, because a host may own a hundred thousand runs.
-_BUSY = """
+# Selects the hosts that own runs, have taken tasks or have a WAL that is not drained, including hosts that have left
+# and have no row. The query jumps from name to name in the index, because a host may own a hundred thousand runs.
+_BUSY = f"""
     WITH RECURSIVE owners AS (
         (SELECT owner AS name FROM runs WHERE owner IS NOT NULL ORDER BY owner LIMIT 1)
         UNION ALL
@@ -31,7 +33,9 @@ _BUSY = """
         SELECT (SELECT t.host FROM tasks t WHERE t.host > w.name ORDER BY t.host LIMIT 1)
         FROM workers w WHERE w.name IS NOT NULL
     )
-    SELECT name FROM owners WHERE name IS NOT NULL UNION SELECT name FROM workers WHERE name IS NOT NULL
+    SELECT name FROM owners WHERE name IS NOT NULL UNION
+    SELECT name FROM workers WHERE name NOT IN ('{ADMITTED}', '{STREAM}')
+    UNION SELECT host FROM wals WHERE drained_at IS NULL
 """
 # The counter starts at the time of day, so that a host that comes back under its name never repeats an old value.
 _BEAT = """
@@ -43,6 +47,7 @@ _BEAT = """
     RETURNING extract(epoch FROM clock_timestamp()) * 1000
 """
 _BEAT_REMOTE = "UPDATE hosts SET beats = beats + 1, beat_at = clock_timestamp(), stood_ms = 0 WHERE host = $1"
+_DESCRIBE = "UPDATE hosts SET about = $2 WHERE host = $1"
 # silent_ms is measured by the clock of the server. It decides when silence is recorded, never who is dead.
 _COUNTERS = """
     SELECT host, beats, lease_ms, stood_ms, extract(epoch FROM clock_timestamp() - beat_at) * 1000 AS silent_ms
@@ -105,6 +110,14 @@ class PostgresHosts:
         self._leases[host] = (lease_ms, json_text(about or {}))
         self._limit(min(lease_ms for lease_ms, _ in self._leases.values()))
         await self.beat(host)
+
+    async def describe(self, host: HostId, about: Mapping[str, Any]) -> None:
+        if host not in self._leases:
+            return
+        lease_ms, known = self._leases[host]
+        text = json_text({**msgspec.json.decode(known), **about})
+        self._leases[host] = (lease_ms, text)
+        await fetch(self._connection, _DESCRIBE, host, text)
 
     async def beat(self, host: HostId) -> None:
         await self.beat_on(self._connection, host, lasting=False)

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.ports.blobs import LINKS_MAX
+from weft.ports.new_run import NewRun
 from weft.ports.retention import AuditEntry
 from weft.ports.store import (
     OPEN_STATUSES,
@@ -14,7 +16,6 @@ from weft.ports.store import (
     KeyRow,
     Loaded,
     Mail,
-    NewRun,
     Outcome,
     Release,
     RunRow,
@@ -23,7 +24,8 @@ from weft.ports.store import (
     StoredEvent,
 )
 from weft.stores.checksums import check_log_end, checked_events, snapshot_crc, uid_crc
-from weft.stores.judge import check_numbering, judge_create
+from weft.stores.judge import check_numbering, judge_create, takes_slot
+from weft.stores.postgres.budgets import commit_with_moves
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes, split_calls
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.plain_append import plain_statement, try_plain_append
@@ -39,6 +41,7 @@ from weft.stores.postgres.rows import (
     snapshot_columns,
 )
 from weft.stores.postgres.session import Record
+from weft.stores.postgres.starts import commit_reopening
 from weft.stores.postgres.together import write_all
 from weft.stores.postgres.whole_run import write_whole
 
@@ -46,16 +49,24 @@ EVENTS_PER_READ = 5_000
 """More events than this are read with several queries. The result is consistent, because events never change."""
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
+# A WAL that the statement does not see yet is not drained. So it must look for drained ones, never for open ones.
+_MAY_CLAIM = (
+    "(r.wal IS NULL OR r.owner = $3 OR EXISTS (SELECT 1 FROM wals l WHERE l.id = r.wal AND l.drained_at IS NOT NULL))"
+)
+_USED_WAL = (
+    "CASE WHEN $4::bigint IS NOT NULL THEN (SELECT l.id FROM wals l WHERE l.id = $4 AND l.drained_at IS NULL) END"
+)
 _CLAIM_ONE = (
-    f"UPDATE runs SET owner = $3, epoch = epoch + 1, wake_at = NULL "
-    f"WHERE uid = $1 AND epoch = $2 AND status IN ({_OPEN}) RETURNING {RUN_COLUMNS}"
+    f"UPDATE runs AS r SET owner = $3, epoch = epoch + 1, wake_at = NULL, wal = {_USED_WAL} "
+    f"WHERE uid = $1 AND epoch = $2 AND status IN ({_OPEN}) AND {_MAY_CLAIM} RETURNING {RUN_COLUMNS}"
 )
 # SKIP LOCKED skips the rows that others are claiming or writing, so that hosts that start together share the runs.
 _CLAIM_MANY = (
     "WITH free AS (SELECT r.num FROM unnest($1::text[], $2::bigint[]) AS w (uid, epoch) "
-    f"JOIN runs r ON r.uid = w.uid AND r.epoch = w.epoch WHERE r.status IN ({_OPEN}) "
+    f"JOIN runs r ON r.uid = w.uid AND r.epoch = w.epoch WHERE r.status IN ({_OPEN}) AND {_MAY_CLAIM} "
     "ORDER BY r.uid FOR NO KEY UPDATE OF r SKIP LOCKED) "
-    "UPDATE runs r SET owner = $3, epoch = r.epoch + 1, wake_at = NULL FROM free WHERE r.num = free.num "
+    f"UPDATE runs r SET owner = $3, epoch = r.epoch + 1, wake_at = NULL, wal = {_USED_WAL} "
+    "FROM free WHERE r.num = free.num "
     f"RETURNING {OF_RUNS}"
 )
 _LOAD = (
@@ -77,10 +88,16 @@ _INBOX = (
     "SELECT i.id, i.body, i.at, i.key, i.digest, i.crc FROM runs r JOIN inbox i ON i.run = r.num "
     "WHERE r.uid = $1 ORDER BY i.n"
 )
+REFERS_TO = (
+    'WITH RECURSIVE above (hash) AS (SELECT $1::text COLLATE "C" UNION '
+    "SELECT l.parent FROM above a JOIN blob_links l ON l.child = a.hash) "
+    f"SELECT EXISTS (SELECT 1 FROM (SELECT hash FROM above LIMIT {LINKS_MAX}) AS a "
+    "JOIN refs ON refs.hash = a.hash WHERE refs.run = (SELECT num FROM runs WHERE uid = $2))"
+)
 _RELEASE = f"SELECT release_runs({', '.join(f'${n}' for n in range(1, 11))})"
 _SEND = "SELECT send_mail($1, $2, $3, $4, $5, $6, $7)"
 _MARK_FAULT = (
-    "UPDATE runs SET fault = $2, "
+    "UPDATE runs SET fault = $2, wal = CASE WHEN $2::text IS NULL THEN wal END, "
     "status = CASE WHEN ended_at IS NULL THEN coalesce($3::text, status) ELSE status END WHERE uid = $1"
 )
 _START_NOW = (
@@ -93,11 +110,14 @@ class PostgresLog:
     """The run log of a Postgres store."""
 
     commits_in_place = False
+    hot = None
 
-    def __init__(self, writer: Connection, pool: Pool, hints: Hints) -> None:
+    def __init__(self, writer: Connection, pool: Pool, hints: Hints, wals: Mapping[HostId, int]) -> None:
+        """``wals`` has the WALs that the hosts of this process use."""
         self._writer = writer
         self._pool = pool
         self._hints = hints
+        self._wals = wals
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
         if len(batch) == 1:
@@ -105,9 +125,19 @@ class PostgresLog:
             if plain is not None and await self._writer.run(lambda session: try_plain_append(session, *plain)):
                 return [Outcome.ACCEPTED]
         check_numbering(batch)
+        wal = self._wals.get(host)
+        if any(takes_slot(append) for append in batch):
+            reopened = await self._writer.run(lambda session: commit_reopening(session, batch, host, wal))
+            self._hints.send()
+            return reopened
+        if any(append.ledger for append in batch):
+            moved = await self._writer.run(lambda session: commit_with_moves(session, batch, host, wal))
+            if any(_concerns_others(append) for append in batch):
+                self._hints.send()
+            return moved
         outcomes: dict[int, Outcome] = {}
         for numbered in split_calls(batch):
-            values = commit_values([append for _, append in numbered], host)
+            values = commit_values([append for _, append in numbered], host, wal)
             answer = await fetch_value(self._writer, COMMIT, *values)
             for (place, _), outcome in zip(numbered, parse_outcomes(answer), strict=True):
                 outcomes[place] = outcome
@@ -149,11 +179,12 @@ class PostgresLog:
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
     ) -> Sequence[RunRow]:
         wanted = [uid for uid in uids if uid in expected]
+        wal = self._wals.get(host)
         if len(wanted) == 1:
             # Waits for a commit in flight, which is then either in the log or refused because of the new epoch.
-            rows = await fetch(self._pool, _CLAIM_ONE, wanted[0], expected[wanted[0]], host)
+            rows = await fetch(self._pool, _CLAIM_ONE, wanted[0], expected[wanted[0]], host, wal)
         elif wanted:
-            rows = await fetch(self._pool, _CLAIM_MANY, wanted, [expected[uid] for uid in wanted], host)
+            rows = await fetch(self._pool, _CLAIM_MANY, wanted, [expected[uid] for uid in wanted], host, wal)
         else:
             rows = []
         claimed = {row["uid"]: run_row(row) for row in rows}
@@ -226,6 +257,9 @@ class PostgresLog:
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return parse_mail(uid, await fetch(self._pool, _INBOX, uid))
+
+    async def refers_to(self, uid: RunUid, digest: str) -> bool:
+        return bool(await fetch_value(self._pool, REFERS_TO, digest, uid))
 
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
         await fetch(self._pool, _MARK_FAULT, uid, fault, status)

@@ -8,14 +8,15 @@ from typing import Any
 import msgspec
 
 from weft.core.ids import RunUid
-from weft.ports.store import Mail, NewRun, RunRow, Snapshot
+from weft.ports.new_run import NewRun
+from weft.ports.store import Mail, RunRow, Snapshot
 from weft.stores.checksums import checked_mail, mail_crc, snapshot_crc, uid_crc
 from weft.stores.postgres.session import Record
 from weft.stores.rules import initial_status, start_mail
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
-    "created_at, updated_at, ended_at, attributes, fault"
+    "created_at, updated_at, ended_at, attributes, fault, slot, inputs, priority, wal"
 )
 COLUMN_NAMES = tuple(RUN_COLUMNS.split(", "))
 OF_RUNS = ", ".join(f"r.{name}" for name in COLUMN_NAMES)
@@ -39,9 +40,13 @@ def json_text(value: Any) -> str:
     return _encode(value).decode()
 
 
-def new_fields(new: NewRun) -> dict[str, Any]:
-    """Return the fields of a run without events, for ``make_runs``."""
+def new_fields(new: NewRun, wal: int | None = None) -> dict[str, Any]:
+    """Return the fields of a run without events, for ``make_runs``. ``wal`` is the WAL that its owner uses."""
+    rare = {"slot": new.slot, "inputs": new.inputs, "priority": new.priority} if new.slot or new.priority else {}
+    if wal is not None and new.owner is not None:
+        rare["wal"] = wal
     return {
+        **rare,
         "uid": new.uid,
         "id": new.id,
         "workflow": new.workflow,

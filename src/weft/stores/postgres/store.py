@@ -8,11 +8,15 @@ give every client its own session. A store belongs to the event loop that opened
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
+from weft.ports.store import StoreDetails
 from weft.stores.blobs import BlobContent, IndexedBlobs
 from weft.stores.postgres.access import PostgresAccess
 from weft.stores.postgres.blob_index import PostgresIndex
 from weft.stores.postgres.blobs import PostgresBlobs
+from weft.stores.postgres.budgets import PostgresBudgets
 from weft.stores.postgres.definitions import PostgresDefinitions
 from weft.stores.postgres.directory import PostgresDirectory
 from weft.stores.postgres.hints import Hints, without_flush
@@ -21,14 +25,28 @@ from weft.stores.postgres.hosts import PostgresHosts
 from weft.stores.postgres.inboxes import PostgresInboxes
 from weft.stores.postgres.log import PostgresLog
 from weft.stores.postgres.memos import PostgresMemos
-from weft.stores.postgres.pool import Connection, Pool, close_session
+from weft.stores.postgres.policies import PostgresPolicies
+from weft.stores.postgres.pool import Connection, Pool, close_session, fetch_value
 from weft.stores.postgres.retention import PostgresRetention
-from weft.stores.postgres.schema import apply_migrations
+from weft.stores.postgres.saved_views import PostgresSavedViews
+from weft.stores.postgres.schema import NEWEST, apply_migrations
 from weft.stores.postgres.session import Session, address_of, connect, translate_errors
+from weft.stores.postgres.starts import PostgresStarts
+from weft.stores.postgres.step_logs import PostgresStepLogs
 from weft.stores.postgres.streams import PostgresStreams
 from weft.stores.postgres.tags import PostgresTags
 from weft.stores.postgres.tasks import PostgresTasks
+from weft.stores.postgres.tool_pins import PostgresToolPins
+from weft.stores.postgres.wals import PostgresWals
+from weft.stores.postgres.web_sessions import PostgresWebSessions
 
+if TYPE_CHECKING:
+    from weft.stores.redis.hints import RedisHints
+
+_SIZE = (
+    "SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0) FROM pg_class c "
+    "WHERE c.relnamespace = 'weft'::regnamespace AND c.relkind = 'r'"
+)
 POOL_SIZE = 4
 """The number of connections for everything except commits and hosts, which have one each."""
 
@@ -44,17 +62,38 @@ class PostgresStore:
     tasks: PostgresTasks
     definitions: PostgresDefinitions
     tags: PostgresTags
+    policies: PostgresPolicies
+    tool_pins: PostgresToolPins
+    wals: PostgresWals
     streams: PostgresStreams
+    step_logs: PostgresStepLogs
     access: PostgresAccess
     memos: PostgresMemos
     retention: PostgresRetention
     holds: PostgresHolds
+    saved_views: PostgresSavedViews
+    web_sessions: PostgresWebSessions
+    starts: PostgresStarts
+    budgets: PostgresBudgets
 
-    def __init__(self, url: str, *, durability: str = "full", content: BlobContent | None = None) -> None:
-        """Create a store that is not connected yet. ``content`` is the place for blobs, by default the database."""
+    def __init__(
+        self,
+        url: str,
+        *,
+        durability: str = "full",
+        content: BlobContent | None = None,
+        redis: str | None = None,
+        heard: Callable[[], None] | None = None,
+    ) -> None:
+        """Create a store that is not connected yet. ``content`` is the place for blobs, by default the database.
+
+        With ``redis``, its URL, hints between processes go over Redis. ``heard`` is called when one arrives.
+        """
         self._address = address_of(url, durability)
         self.url = self._address.safe_url
         self._content = content
+        self._redis = redis
+        self._heard = heard
         self._parts: tuple[Hints, Connection, Connection, Pool] | None = None
 
     async def open(self) -> None:
@@ -69,7 +108,7 @@ class PostgresStore:
         except BaseException:
             await close_session(session)
             raise
-        hints = Hints()
+        hints = Hints(self._redis_hints(), self._heard)
         host_connection = Connection(self._address, on_open=self._listen)
         hints.bind(host_connection)
         pool = Pool(self._address, POOL_SIZE)
@@ -77,6 +116,21 @@ class PostgresStore:
         self._parts = (hints, host_connection, Connection(self._address), pool)
         self._bind()
         self.hosts.record_server_time(before, float(server_ms))
+        hints.start()
+
+    def _redis_hints(self) -> RedisHints | None:
+        if self._redis is None:
+            return None
+        # Imported here, because a store without Redis does not need its client.
+        from weft.stores.redis.hints import RedisHints  # noqa: PLC0415
+        from weft.stores.redis.namespace import namespace_of  # noqa: PLC0415
+
+        return RedisHints(self._redis, lambda: namespace_of(self))
+
+    async def details(self) -> StoreDetails:
+        assert self._parts is not None
+        size = await fetch_value(self._parts[3], _SIZE)
+        return StoreDetails(kind="postgres", schema=NEWEST, size_bytes=int(size))
 
     @property
     def offset_ms(self) -> int:
@@ -109,7 +163,8 @@ class PostgresStore:
             connection.lease_ms = host_connection.lease_ms
             return connection
 
-        self.log = PostgresLog(writer, pool, hints)
+        self.wals = PostgresWals(pool)
+        self.log = PostgresLog(writer, pool, hints, self.wals.in_use)
         self.directory = PostgresDirectory(pool)
         self.inboxes = PostgresInboxes(pool, self.directory, hints)
         self.hosts = PostgresHosts(host_connection, hints, limit, new_connection)
@@ -118,8 +173,15 @@ class PostgresStore:
         self.tasks = PostgresTasks(pool, hints)
         self.definitions = PostgresDefinitions(pool)
         self.tags = PostgresTags(pool)
+        self.policies = PostgresPolicies(pool)
+        self.tool_pins = PostgresToolPins(pool)
         self.streams = PostgresStreams(pool)
+        self.step_logs = PostgresStepLogs(pool)
         self.access = PostgresAccess(pool)
         self.memos = PostgresMemos(pool)
         self.retention = PostgresRetention(pool)
         self.holds = PostgresHolds(pool)
+        self.saved_views = PostgresSavedViews(pool)
+        self.web_sessions = PostgresWebSessions(pool)
+        self.starts = PostgresStarts(pool, hints)
+        self.budgets = PostgresBudgets(pool)

@@ -14,6 +14,7 @@ from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.ports.retention import AuditEntry
 from weft.ports.store import EVENTS_PER_APPEND_MAX, OVER_STATUSES, Append, Outcome
 from weft.stores.judge import judge_recorded, judge_together
+from weft.stores.postgres.budgets import apply_moves, lock_scopes
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes, split_calls
 from weft.stores.postgres.holds import AUDIT, entry_values
 from weft.stores.postgres.session import Session
@@ -21,9 +22,11 @@ from weft.stores.postgres.whole_run import write_events
 
 # Everybody locks in this order, also the runs to which mail goes.
 _LOCK = (
-    "SELECT uid, status, seq, epoch, owner, mail FROM runs WHERE uid = ANY ($1::text[]) ORDER BY uid FOR NO KEY UPDATE"
+    "SELECT uid, status, seq, epoch, owner, mail, wal IS NOT NULL AND NOT EXISTS "
+    "(SELECT 1 FROM wals l WHERE l.id = runs.wal AND l.drained_at IS NOT NULL) "
+    "FROM runs WHERE uid = ANY ($1::text[]) ORDER BY uid FOR NO KEY UPDATE"
 )
-_TAKE = "UPDATE runs SET owner = $2 WHERE uid = ANY ($1::text[])"
+_TAKE = "UPDATE runs SET owner = $2, wal = NULL WHERE uid = ANY ($1::text[])"
 _OPEN = "UPDATE runs SET owner = NULL, wake_at = $2, ended_at = NULL, idle_until = NULL WHERE uid = ANY ($1::text[])"
 _RECORDED = "SELECT EXISTS (SELECT 1 FROM audit WHERE run = $1 AND details::jsonb ->> 'digest' = $2)"
 _CLAIMANT = HostId("transfer")
@@ -36,15 +39,17 @@ class _Head(msgspec.Struct, frozen=True):
     epoch: Epoch
     owner: HostId | None
     mail: int
+    hot: bool
 
 
 async def write_all(session: Session, batch: Sequence[Append], entry: AuditEntry | None) -> list[Outcome]:
     """Write all appends if all of them are allowed, whoever owns the runs."""
     uids = [append.uid for append in batch]
     async with session.transaction():
+        reserved = await lock_scopes(session, batch) if any(append.ledger for append in batch) else {}
         rows = await session.fetch(_LOCK, [*uids, *(mail.to for append in batch for mail in append.mail)])
         heads = {row[0]: _Head(*row) for row in rows}
-        outcomes = [judge_together(heads.get(append.uid), append) for append in batch]
+        outcomes = [_judge(heads.get(append.uid), append) for append in batch]
         if not all(outcome is Outcome.ACCEPTED for outcome in outcomes):
             return outcomes
         if entry is not None:
@@ -60,9 +65,14 @@ async def write_all(session: Session, batch: Sequence[Append], entry: AuditEntry
             assert all(outcome is Outcome.ACCEPTED for outcome in written), (
                 "the statement refuses what the judge allows"
             )
+        await apply_moves(session, batch, reserved)
         for append in batch:
             await write_events(session, append.uid, append.events[EVENTS_PER_APPEND_MAX:])
         opened = [one for one in batch if one.reopen is not None and one.status not in OVER_STATUSES]
         if opened:
             await session.execute(_OPEN, [append.uid for append in opened], opened[0].reopen)
     return outcomes
+
+
+def _judge(head: _Head | None, append: Append) -> Outcome:
+    return judge_together(head, append, hot=head is not None and head.hot)

@@ -9,6 +9,7 @@ import msgspec
 from weft.core.ids import RunUid
 from weft.ports.store import EVENTS_PER_APPEND_MAX, Append, Outcome, StoredEvent
 from weft.stores.checksums import event_crc, uid_crc
+from weft.stores.postgres.budgets import apply_moves, lock_scopes
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes
 from weft.stores.postgres.session import Session
 from weft.stores.rules import NOBODY
@@ -27,10 +28,12 @@ async def write_whole(session: Session, run: Append) -> Outcome:
     """Create the run with its first events and everything else, then write the other events."""
     first, rest = run.events[:EVENTS_PER_APPEND_MAX], run.events[EVENTS_PER_APPEND_MAX:]
     async with session.transaction():
+        reserved = await lock_scopes(session, [run]) if run.ledger else {}
         values = commit_values([msgspec.structs.replace(run, events=first)], NOBODY)
         (outcome,) = parse_outcomes(await session.fetchval(COMMIT, *values))
         if outcome is Outcome.ACCEPTED:
             await write_events(session, run.uid, rest)
+            await apply_moves(session, [run], reserved)
     return outcome
 
 

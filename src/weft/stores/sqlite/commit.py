@@ -15,12 +15,15 @@ import msgspec
 from msgspec import UNSET
 
 from weft.core.ids import HostId, RunId, RunUid
+from weft.ports.new_run import NewRun
 from weft.ports.retention import AuditEntry
-from weft.ports.store import OVER_STATUSES, Append, NewRun, Outcome, Snapshot
+from weft.ports.store import OVER_STATUSES, Append, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
-from weft.stores.judge import judge_append, judge_create, judge_recorded, judge_together, only_adds_to_ended
+from weft.stores.judge import judge_append, judge_create, judge_recorded, judge_together, only_adds_to_ended, takes_slot
 from weft.stores.rules import free_id, has_no_extras, merge_attributes
+from weft.stores.sqlite.budgets import apply_moves
 from weft.stores.sqlite.holds import write_once
+from weft.stores.sqlite.keys import FORGET_TASKS, STILL_COUNTS
 from weft.stores.sqlite.mail import Taken, consume, deliver, read_key_facts, read_taken, write_key
 from weft.stores.sqlite.rows import (
     FirstEvents,
@@ -32,6 +35,7 @@ from weft.stores.sqlite.rows import (
     read_head,
     unindex_attributes,
 )
+from weft.stores.sqlite.starts import is_slot_taken
 
 Numbers = dict[str, tuple[int, int]]
 NUMBERS_MAX = 100_000
@@ -46,11 +50,11 @@ _END = (
     f"{GUARD} AND mail = ?"
 )
 # After a retry, nobody may take a task that ended with the run.
-_END_TASKS = "DELETE FROM tasks WHERE run = ?"
+_END_TASKS = f"DELETE FROM tasks WHERE run = ? AND NOT ({STILL_COUNTS})"
 _EVENTS = "INSERT INTO events (run, seq, at, body, crc) VALUES (?, ?, ?, ?, ?)"
 
 
-class Batch:
+class CommitBatch:
     """The appends of one transaction, from one host."""
 
     def __init__(self, connection: apsw.Connection, host: HostId, numbers: Numbers) -> None:
@@ -146,7 +150,9 @@ class Batch:
             head = read_head(self._connection, append.uid)
             if head is not None:
                 taken = read_taken(self._connection, head.num, append.taken)
-            outcome = judge_append(head, append, self._host, read_key_facts(self._connection, head, append.keys, taken))
+            keys = read_key_facts(self._connection, head, append.keys, taken)
+            taken_slot = takes_slot(append) and is_slot_taken(self._connection, append.uid)
+            outcome = judge_append(head, append, self._host, keys, is_slot_taken=taken_slot)
         if head is not None and outcome is Outcome.ACCEPTED:
             self._write_parts(append, head, taken)
         return outcome
@@ -166,6 +172,8 @@ class Batch:
             self._add_child(child)
         for mail in append.mail:
             deliver(self._connection, mail)
+        if append.ledger:
+            apply_moves(self._connection, append, head.num)
 
     def _create(self, new: NewRun) -> RunHead | None:
         num = insert_run(self._connection, new, new.id)
@@ -194,6 +202,8 @@ class Batch:
             if append.status in OVER_STATUSES:
                 changes |= {"owner": None, "wake_at": None, "ended_at": updated_at}
                 self._connection.execute(_END_TASKS, (head.num,))
+        if append.reopen is not None and not only_adds and head.status in OVER_STATUSES:
+            self._connection.execute(FORGET_TASKS, (head.num,))
         if changes:
             columns = ", ".join(f"{name} = ?" for name in changes)
             self._connection.execute(f"UPDATE runs SET {columns} WHERE num = ?", (*changes.values(), head.num))

@@ -17,7 +17,7 @@ from weft.errors import Corrupt, Full, StoreError, Unavailable, UsageError
 BUSY_MS = 10_000
 """How long a connection waits for another process while it is opened."""
 
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def path_of(url: str) -> Path:
@@ -105,7 +105,7 @@ def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection |
     match error:
         case apsw.FullError():
             return _full(path)
-        case apsw.IOError() if number in _NO_ROOM:
+        case apsw.IOError() if number in NO_ROOM:
             return _full(path)
         case apsw.BusyError() | apsw.LockedError():
             return Unavailable(

@@ -3,24 +3,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import apsw
 import msgspec
 
 from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.store import IMPORTED, NEVER, OPEN_STATUSES, KeyRow, Page, RunQuery, RunRow
-from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED, canonical_json, make_cursor, parse_cursor
+from weft.core.start_rules import SINGLETON, SINGLETON_END
+from weft.ports.run_query import RunCount, RunQuery
+from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunRow
+from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED
 from weft.stores.sqlite.mail import read_key
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
+from weft.stores.sqlite.run_search import count_runs, search_runs
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _WANTED = (
     "(workflow, version) IN (SELECT value ->> 0, value ->> 1 FROM json_each(:workflows)) "
     f"AND fault IS NULL AND status IN ({_OPEN})"
 )
+_NOT_BEHIND = (
+    f"(slot IS NULL OR seq > 0 OR NOT (slot >= '{SINGLETON}' AND slot < '{SINGLETON_END}') OR NOT EXISTS "
+    "(SELECT 1 FROM runs AS older WHERE older.slot = runs.slot AND older.ended_at IS NULL AND older.num < runs.num))"
+)
+"""Leaves out a singleton that has not begun, while an older run with its slot is open."""
 _UNLESS_HELD = "(status <> 'held' OR mail_at IS NOT NULL)"
 
 # There are five reasons to claim a run. Each has its own statement and index, so that each statement can stop at LIMIT.
@@ -40,20 +48,42 @@ _ORPHANED_WITH_MAIL = (
     f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail "
     f"WHERE mail_at IS NOT NULL AND {_DEAD_OWNER} AND {_WANTED} ORDER BY mail_at LIMIT :limit"
 )
-_DUE = (
-    f"SELECT wake_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_due WHERE wake_at <= :now AND owner IS NULL "
-    f"AND {_WANTED} AND {_UNLESS_HELD} ORDER BY wake_at LIMIT :limit"
+
+
+def _due(index: str, rank: str, order: str) -> str:
+    return (
+        f"SELECT wake_at, {RUN_COLUMNS} FROM runs INDEXED BY {index} WHERE wake_at <= :now AND owner IS NULL "
+        f"AND {rank} AND {_WANTED} AND {_UNLESS_HELD} AND {_NOT_BEHIND} ORDER BY {order} LIMIT :limit"
+    )
+
+
+def _with_mail(index: str, rank: str, order: str) -> str:
+    return (
+        f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY {index} WHERE mail_at IS NOT NULL AND owner IS NULL "
+        # The start mail of a delayed start does not make the run due.
+        f"AND {rank} AND (seq > 0 OR wake_at IS NULL OR wake_at <= :now) "
+        f"AND {_WANTED} AND {_NOT_BEHIND} ORDER BY {order} LIMIT :limit"
+    )
+
+
+# Runs with a priority have indexes of their own, so that a long line of others does not hide them.
+_UNOWNED = (
+    _due("runs_due", "priority = 0", "wake_at"),
+    _with_mail("runs_mail", "priority = 0", "mail_at"),
+    _with_mail("runs_mail_ranked", "priority <> 0", "priority DESC, mail_at"),
 )
-_WITH_MAIL = (
-    f"SELECT mail_at, {RUN_COLUMNS} FROM runs INDEXED BY runs_mail WHERE mail_at IS NOT NULL AND owner IS NULL "
-    # The start mail of a delayed start does not make the run due.
-    f"AND (seq > 0 OR wake_at IS NULL OR wake_at <= :now) AND {_WANTED} ORDER BY mail_at LIMIT :limit"
+# Each priority by itself, highest first: many runs that sleep do not hide those with a lower priority that are due.
+_NEXT_PRIORITY = (
+    "SELECT max(priority) FROM runs INDEXED BY runs_due_ranked "
+    "WHERE wake_at IS NOT NULL AND priority <> 0 AND priority < ?"
 )
-_UNOWNED = (_DUE, _WITH_MAIL)
+_ABOVE_ALL = 2**31
+"""Is higher than any priority."""
+_DUE_WITH_PRIORITY = _due("runs_due_ranked", "priority <> 0 AND priority = :priority", "wake_at")
 _ORPHANED = (_ORPHANED_IN_FLIGHT, _ORPHANED_DUE, _ORPHANED_WITH_MAIL)
 _NEXT_WAKE = (
     f"SELECT wake_at FROM runs INDEXED BY runs_due WHERE wake_at IS NOT NULL AND owner IS NULL "
-    f"AND {_WANTED} AND status <> 'held' ORDER BY wake_at LIMIT 1"
+    f"AND {_WANTED} AND {_NOT_BEHIND} AND status <> 'held' ORDER BY wake_at LIMIT 1"
 )
 # For one host, because the index sorts by ``idle_until`` only within an owner.
 _NEXT_WAKE_OF_OWNER = (
@@ -79,6 +109,15 @@ _VERSIONS = (
     f"SELECT workflow, version, count(*) FROM runs WHERE status IN ({_OPEN}) AND +id >= ? AND +id < ? "
     "GROUP BY workflow, version"
 )
+# Jumps from name to name in the index.
+_WORKFLOWS = """
+    WITH RECURSIVE names (name) AS (
+        SELECT min(workflow) FROM runs WHERE workflow >= ?1
+        UNION ALL
+        SELECT (SELECT min(workflow) FROM runs WHERE workflow > name) FROM names WHERE name IS NOT NULL
+    )
+    SELECT name FROM names WHERE name < ?2 LIMIT ?3
+"""
 
 
 class SqliteDirectory:
@@ -94,14 +133,18 @@ class SqliteDirectory:
         return self._reader.read(lambda connection: _read_row(connection, "uid", uid))
 
     async def search(self, query: RunQuery) -> Page:
-        conditions, values = _conditions(query)
-        where = " AND ".join(conditions)
-        text = f"SELECT {RUN_COLUMNS} FROM runs WHERE {where} ORDER BY created_at DESC, uid DESC LIMIT ?"
-        rows = await self._reader.read_in_thread(
-            lambda connection: [run_row(row) for row in connection.execute(text, (*values, query.limit + 1))]
+        return await self._reader.read_in_thread(lambda connection: search_runs(connection, query))
+
+    async def count(self, queries: Sequence[RunQuery], *, limit: int) -> Sequence[RunCount]:
+        return await self._reader.read_in_thread(
+            lambda connection: [count_runs(connection, query, limit) for query in queries]
         )
-        page = rows[: query.limit]
-        return Page(page, make_cursor(page[-1].created_at, page[-1].uid) if len(rows) > query.limit else None)
+
+    async def workflows(self, prefix: str = "", *, limit: int) -> Sequence[str]:
+        values = (prefix, prefix + LAST_CHARACTER, limit)
+        return await self._reader.read_in_thread(
+            lambda connection: [str(name) for (name,) in connection.execute(_WORKFLOWS, values)]
+        )
 
     async def key(self, uid: RunUid, key: str) -> KeyRow | None:
         def work(connection: apsw.Connection) -> KeyRow | None:
@@ -116,7 +159,10 @@ class SqliteDirectory:
         values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": limit}
 
         def work(connection: apsw.Connection) -> list[tuple[Any, ...]]:
-            return [row for text in _reasons(dead) for row in connection.execute(text, values)]
+            return [
+                *_due_by_priority(connection, values),
+                *(row for text in _reasons(dead) for row in connection.execute(text, values)),
+            ]
 
         return _longest_waiting(await self._reader.read_in_thread(work), limit)
 
@@ -143,7 +189,21 @@ def is_any_claimable(
 ) -> bool:
     """Return whether there are runs that ``claimable`` would return."""
     values = {"workflows": _json(workflows), "dead": _json(dead), "now": now, "limit": 1}
-    return any(connection.execute(text, values).fetchone() is not None for text in _reasons(dead))
+    if any(connection.execute(text, values).fetchone() is not None for text in _reasons(dead)):
+        return True
+    return next(_due_by_priority(connection, values), None) is not None
+
+
+def _due_by_priority(connection: apsw.Connection, values: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Yield the runs with a priority that are due: the highest priority first, and of each those due first."""
+    left = int(values["limit"])
+    priority = connection.execute(_NEXT_PRIORITY, (_ABOVE_ALL,)).get
+    while priority is not None and left > 0:
+        wanted = {**values, "priority": priority, "limit": left}
+        for row in connection.execute(_DUE_WITH_PRIORITY, wanted):
+            left -= 1
+            yield row
+        priority = connection.execute(_NEXT_PRIORITY, (priority,)).get
 
 
 def read_next_wake(
@@ -169,39 +229,17 @@ def _json(value: Sequence[Any]) -> str:
     return msgspec.json.encode(value).decode()
 
 
-def _conditions(query: RunQuery) -> tuple[list[str], list[Any]]:
-    parts: list[tuple[str, tuple[Any, ...]]] = [(NOT_DOOMED, ())]
-    if query.workflow is not None:
-        parts.append(("workflow = ?", (query.workflow,)))
-    if query.leaves_out:
-        # The plus keeps SQLite from using the index on workflows: few runs are left out.
-        parts.append((f"+workflow NOT IN ({', '.join('?' * len(query.leaves_out))})", tuple(query.leaves_out)))
-    if query.status is not None:
-        parts.append(("status = ?", (query.status,)))
-    if query.hides_imported:
-        parts.append(("+status <> ?", (IMPORTED,)))
-    if query.since is not None:
-        parts.append(("created_at >= ?", (query.since,)))
-    if query.parent is not None:
-        parts.append(("parent = ?", (query.parent,)))
-    if query.id_prefix is not None:
-        # Unlike LIKE, a range uses the index on ids and has no special characters.
-        parts.append(("id >= ? AND id < ?", (query.id_prefix, query.id_prefix + LAST_CHARACTER)))
-    for name, value in query.where.items():
-        text = "num IN (SELECT run FROM attributes WHERE name = ? AND value = ?)"
-        parts.append((text, (name, canonical_json(value))))
-    if query.after is not None:
-        parts.append(("(created_at, uid) < (?, ?)", parse_cursor(query.after)))
-    return [text for text, _ in parts], [value for _, values in parts for value in values]
-
-
 def _longest_waiting(rows: Sequence[tuple[Any, ...]], limit: int) -> list[RunRow]:
-    """Return each run once, longest waiting first, from rows of the time since when a run waits and its columns."""
+    """Return each run once, from rows of the time since when a run waits and its columns.
+
+    Those with the highest priority come first, then those that have waited longest.
+    """
     waiting: dict[str, tuple[Any, ...]] = {}
     for row in rows:
         known = waiting.get(row[1])
         if known is None or row[0] < known[0]:
             waiting[row[1]] = row
-    created_at = 1 + RUN_COLUMNS.split(", ").index("created_at")
-    first = sorted(waiting.values(), key=lambda row: (row[0], row[created_at], row[1]))
+    columns = RUN_COLUMNS.split(", ")
+    created_at, priority = 1 + columns.index("created_at"), 1 + columns.index("priority")
+    first = sorted(waiting.values(), key=lambda row: (-row[priority], row[0], row[created_at], row[1]))
     return [run_row(row[1:]) for row in first[:limit]]

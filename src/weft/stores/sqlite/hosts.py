@@ -1,4 +1,5 @@
 """Hosts in SQLite. Each has a row with a heartbeat counter, and a lock that the system frees when its process ends."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ import msgspec
 
 from weft.core.ids import HostId
 from weft.ports.hosts import HeartbeatSender, HostRow
+from weft.ports.tasks import ADMITTED, STREAM
 from weft.stores.heartbeat_sender import SharedHeartbeatSender
 from weft.stores.silent_hosts import SilentHosts
 from weft.stores.sqlite.lockfile import LockFiles
@@ -21,19 +23,21 @@ from weft.stores.sqlite.writer import Writer
 _BEAT = "UPDATE hosts SET beats = beats + 1, lease_ms = ?, beat_at = ? WHERE host = ?"
 _BEAT_REMOTE = "UPDATE hosts SET beats = beats + 1, beat_at = ? WHERE host = ?"
 _JOIN = "INSERT INTO hosts (host, beats, lease_ms, about, beat_at) VALUES (?, 0, ?, ?, ?)"
+_DESCRIBE = "UPDATE hosts SET about = ? WHERE host = ?"
 _LIST_ALL = (
     "SELECT host, about, lease_ms, beat_at, (SELECT count(*) FROM runs WHERE owner = hosts.host), "
     "(SELECT count(*) FROM tasks WHERE tasks.host = hosts.host) FROM hosts ORDER BY host"
 )
 # Selects the hosts that own runs or have taken tasks, including hosts that have left and have no row. The query jumps
 # from name to name in the index, because a host may own a hundred thousand runs.
-_BUSY = """
+_BUSY = f"""
     WITH RECURSIVE owners (name) AS (
         SELECT min(owner) FROM runs WHERE owner IS NOT NULL
         UNION ALL
         SELECT (SELECT min(owner) FROM runs WHERE owner > name) FROM owners WHERE name IS NOT NULL
     )
-    SELECT name FROM owners WHERE name IS NOT NULL UNION SELECT host FROM tasks WHERE host IS NOT NULL
+    SELECT name FROM owners WHERE name IS NOT NULL UNION
+    SELECT host FROM tasks WHERE host > '{ADMITTED}' AND host <> '{STREAM}'
 """
 
 
@@ -53,6 +57,14 @@ class SqliteHosts:
         self._locks.take(host)
         self._leases[host] = (lease_ms, json_text(dict(about or {})))
         await self.beat(host)
+
+    async def describe(self, host: HostId, about: Mapping[str, Any]) -> None:
+        if host not in self._leases:
+            return
+        lease_ms, known = self._leases[host]
+        text = json_text({**msgspec.json.decode(known), **about})
+        self._leases[host] = (lease_ms, text)
+        await self._writer.small(lambda connection: connection.execute(_DESCRIBE, (text, host)))
 
     async def beat(self, host: HostId) -> None:
         """Record a heartbeat. Inserts the row again if the host joined here and others removed it as dead."""

@@ -11,7 +11,7 @@ import time
 import weakref
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from weft.core.ids import HostId
 from weft.errors import Unavailable
@@ -106,6 +106,15 @@ class LockFiles:
             self._path(host).unlink()
         with suppress(OSError):
             self.folder.rmdir()
+
+
+def held_locks(database: Path) -> list[HostId]:
+    """Return the hosts whose processes hold a lock of this database. Empty without lock files."""
+    files = LockFiles(database)
+    if not files.folder.is_dir():
+        return []
+    hosts = [HostId(unquote(path.stem)) for path in sorted(files.folder.glob("*.lock"))]
+    return [host for host in hosts if not files.is_gone(host)] if sys.platform != "win32" else []
 
 
 def _lock(descriptor: int) -> bool:

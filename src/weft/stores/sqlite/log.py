@@ -9,6 +9,8 @@ from typing import Any
 import apsw
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
+from weft.ports.blobs import LINKS_MAX
+from weft.ports.new_run import NewRun
 from weft.ports.retention import AuditEntry
 from weft.ports.store import (
     OPEN_STATUSES,
@@ -16,7 +18,6 @@ from weft.ports.store import (
     KeyRow,
     Loaded,
     Mail,
-    NewRun,
     Outcome,
     Release,
     RunRow,
@@ -27,7 +28,7 @@ from weft.ports.store import (
 from weft.stores.checksums import check_log_end, checked_events, checked_mail, snapshot_crc, uid_crc
 from weft.stores.judge import check_numbering, judge_create, judge_release
 from weft.stores.rules import NOBODY
-from weft.stores.sqlite.commit import Batch, write_snapshot
+from weft.stores.sqlite.commit import CommitBatch, write_snapshot
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.plain_append import try_plain_append
 from weft.stores.sqlite.reader import SqliteReader
@@ -42,6 +43,12 @@ _CLAIM = (
     f"UPDATE runs SET owner = ?, epoch = epoch + 1, wake_at = NULL WHERE uid = ? AND epoch = ? AND status IN ({_OPEN}) "
     f"RETURNING {RUN_COLUMNS}"
 )
+REFERS_TO = (
+    "WITH RECURSIVE above (hash) AS (VALUES (?1) UNION "
+    f"SELECT l.parent FROM above a JOIN blob_links l ON l.child = a.hash LIMIT {LINKS_MAX}) "
+    "SELECT 1 FROM above a CROSS JOIN refs ON refs.hash = a.hash "
+    "WHERE refs.run = (SELECT num FROM runs WHERE uid = ?2) LIMIT 1"
+)
 _RELEASE = (
     "UPDATE runs SET owner = NULL, wake_at = ? "
     "WHERE uid = ? AND epoch = ? AND seq = ? AND mail = ? AND owner IS NOT NULL"
@@ -53,6 +60,7 @@ class SqliteLog:
     """The run log of a SQLite store."""
 
     commits_in_place = True
+    hot = None
 
     def __init__(self, writer: Writer, reader: SqliteReader) -> None:
         self._writer = writer
@@ -65,7 +73,7 @@ class SqliteLog:
         numbers = self._writer.numbers
 
         def work(connection: apsw.Connection) -> list[Outcome]:
-            return Batch(connection, host, numbers).write(batch)
+            return CommitBatch(connection, host, numbers).write(batch)
 
         return await (self._writer.small(work) if len(batch) == 1 else self._writer.large(work))
 
@@ -114,7 +122,7 @@ class SqliteLog:
         numbers = self._writer.numbers
 
         def work(connection: apsw.Connection) -> Outcome:
-            return Batch(connection, NOBODY, numbers).write_run(run)
+            return CommitBatch(connection, NOBODY, numbers).write_run(run)
 
         return await self._writer.large(work)
 
@@ -122,7 +130,7 @@ class SqliteLog:
         check_numbering(batch)
         numbers = self._writer.numbers
         return await self._writer.large(
-            lambda connection: Batch(connection, NOBODY, numbers).write_together(batch, entry)
+            lambda connection: CommitBatch(connection, NOBODY, numbers).write_together(batch, entry)
         )
 
     async def keys(self, uid: RunUid) -> Sequence[KeyRow]:
@@ -135,6 +143,10 @@ class SqliteLog:
 
     async def inbox(self, uid: RunUid) -> Sequence[Mail]:
         return self._reader.read(lambda connection: _inbox(connection, uid))
+
+    async def refers_to(self, uid: RunUid, digest: str) -> bool:
+        found = self._reader.read(lambda connection: connection.execute(REFERS_TO, (digest, uid)).get)
+        return found is not None
 
     async def mark_fault(self, uid: RunUid, fault: str | None, *, status: str | None = None) -> None:
         def work(connection: apsw.Connection) -> None:

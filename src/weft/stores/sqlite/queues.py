@@ -1,4 +1,5 @@
 """Read and write the limits of queues. They are checked in the transaction that hands out tasks, for all processes."""
+# ruff: noqa: S608  # only names of ours are put into statements, values are bound
 
 from __future__ import annotations
 
@@ -8,13 +9,18 @@ from collections.abc import Mapping, Sequence
 import apsw
 
 from weft.core.ids import Millis
-from weft.ports.store import QueueLimits, QueueRow
+from weft.ports.tasks import RUN_TASK, QueueLimits, QueueRow
 from weft.stores.queues import UNLIMITED, room
 
-_LIMIT = "INSERT OR REPLACE INTO queues (queue, priority, concurrency, rate, per_ms) VALUES (?, ?, ?, ?, ?)"
+_LIMIT = "INSERT OR REPLACE INTO queues (queue, priority, concurrency, rate, per_ms, stream) VALUES (?, ?, ?, ?, ?, ?)"
 _RUNNING = "SELECT count(*) FROM tasks WHERE queue = ? AND host IS NOT NULL"
 _HANDED_OUT = "SELECT coalesce(sum(tasks), 0) FROM handed_out WHERE queue = ?"
-_LENGTHS = "SELECT queue, count(*) - count(host), count(host) FROM tasks GROUP BY queue"
+_LENGTHS = (
+    "SELECT queue, count(*) - count(host), count(host), "
+    "min(CASE WHEN host IS NULL THEN max(offered_at, not_before) END) FROM tasks "
+    f"WHERE task > {RUN_TASK} GROUP BY queue"
+)
+_NO_TASKS = (0, 0, None)
 
 
 def set_limits(connection: apsw.Connection, queue: str, limits: QueueLimits | None) -> None:
@@ -22,29 +28,30 @@ def set_limits(connection: apsw.Connection, queue: str, limits: QueueLimits | No
     if limits is None:
         connection.execute("DELETE FROM queues WHERE queue = ?", (queue,))
     else:
-        values = (queue, limits.priority, limits.concurrency, limits.rate, limits.per_ms)
+        values = (queue, limits.priority, limits.concurrency, limits.rate, limits.per_ms, int(limits.stream))
         connection.execute(_LIMIT, values)
 
 
 def read_limits(connection: apsw.Connection) -> Mapping[str, QueueLimits]:
-    """Return the queues that have limits or a priority."""
-    rows = connection.execute("SELECT queue, priority, concurrency, rate, per_ms FROM queues")
+    """Return the queues that have limits or a priority, or are streams."""
+    rows = connection.execute("SELECT queue, priority, concurrency, rate, per_ms, stream FROM queues")
     return {
-        queue: QueueLimits(priority=priority, concurrency=concurrency, rate=rate, per_ms=per_ms)
-        for queue, priority, concurrency, rate, per_ms in rows
+        queue: QueueLimits(priority=priority, concurrency=concurrency, rate=rate, per_ms=per_ms, stream=bool(stream))
+        for queue, priority, concurrency, rate, per_ms, stream in rows
     }
 
 
 def read_queues(connection: apsw.Connection) -> Sequence[QueueRow]:
     """Return all queues that have tasks or limits, by name."""
     limits = read_limits(connection)
-    lengths = {queue: (waiting, running) for queue, waiting, running in connection.execute(_LENGTHS)}
+    lengths = {queue: tuple(values) for queue, *values in connection.execute(_LENGTHS)}
     return [
         QueueRow(
             queue=queue,
-            waiting=lengths.get(queue, (0, 0))[0],
-            running=lengths.get(queue, (0, 0))[1],
+            waiting=lengths.get(queue, _NO_TASKS)[0],
+            running=lengths.get(queue, _NO_TASKS)[1],
             limits=limits.get(queue, UNLIMITED),
+            since=lengths.get(queue, _NO_TASKS)[2],
         )
         for queue in sorted(limits.keys() | lengths.keys())
     ]

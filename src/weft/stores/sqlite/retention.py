@@ -47,8 +47,13 @@ PARTS = {
     "inbox": "run, n",
     "posted": "run, id",
     "keys": "run, key",
+    "start_ids": "id",
+    "budgets": "scope, unit",
+    "reservations": "run, task, attempt, delivery",
     "snapshots": "run, fold",
     "chunks": 'run, stream, "offset"',
+    "step_lines": "run, number",
+    "step_line_totals": "run",
     "tasks": "num",
     "refs": "hash, run",
 }

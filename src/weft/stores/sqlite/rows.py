@@ -9,13 +9,14 @@ import apsw
 import msgspec
 
 from weft.core.ids import Epoch, HostId, RunId, RunUid, Seq
-from weft.ports.store import Mail, NewRun, RunRow
+from weft.ports.new_run import NewRun
+from weft.ports.store import Mail, RunRow
 from weft.stores.checksums import mail_crc
 from weft.stores.rules import as_json, canonical_json, initial_epoch, initial_status, start_mail
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "
-    "created_at, updated_at, ended_at, attributes, fault"
+    "created_at, updated_at, ended_at, attributes, fault, slot, inputs, priority"
 )
 _HEAD = "SELECT num, status, seq, epoch, owner, mail, updated_at, attributes FROM runs WHERE uid = ?"
 _NAMES = RUN_COLUMNS.split(", ")
@@ -110,6 +111,12 @@ def insert_run(connection: apsw.Connection, new: NewRun, id: RunId, initial: Fir
     num = connection.last_insert_rowid()
     if attributes:
         index_attributes(connection, num, attributes)
+    if new.slot is not None or new.priority:
+        # Few runs have these, and binding more values would slow down all others.
+        connection.execute(
+            "UPDATE runs SET slot = ?, inputs = ?, priority = ? WHERE num = ?",
+            (new.slot, new.inputs, new.priority, num),
+        )
     if mail is not None:
         put_mail(connection, num, 1, mail)
     return num

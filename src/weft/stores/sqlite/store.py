@@ -6,13 +6,16 @@ loss of power the last commits may be missing, but never one from the middle. No
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import apsw
 
 from weft.errors import UsageError
+from weft.ports.store import StoreDetails
 from weft.stores.sqlite.access import SqliteAccess
 from weft.stores.sqlite.blobs import SqliteBlobs
+from weft.stores.sqlite.budgets import SqliteBudgets
 from weft.stores.sqlite.checkpoint import Checkpointer
 from weft.stores.sqlite.connection import connect, path_of, translate_errors
 from weft.stores.sqlite.definitions import SqliteDefinitions
@@ -23,13 +26,19 @@ from weft.stores.sqlite.inboxes import SqliteInboxes
 from weft.stores.sqlite.lockfile import LockFiles
 from weft.stores.sqlite.log import SqliteLog
 from weft.stores.sqlite.memos import SqliteMemos
+from weft.stores.sqlite.policies import SqlitePolicies
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.retention import SqliteRetention
 from weft.stores.sqlite.same_file import SameFile
-from weft.stores.sqlite.schema import migrate
+from weft.stores.sqlite.saved_views import SqliteSavedViews
+from weft.stores.sqlite.schema import NEWEST, migrate
+from weft.stores.sqlite.starts import SqliteStarts
+from weft.stores.sqlite.step_logs import SqliteStepLogs
 from weft.stores.sqlite.streams import SqliteStreams
 from weft.stores.sqlite.tags import SqliteTags
 from weft.stores.sqlite.tasks import SqliteTasks
+from weft.stores.sqlite.tool_pins import SqliteToolPins
+from weft.stores.sqlite.web_sessions import SqliteWebSessions
 from weft.stores.sqlite.writer import Writer
 
 _SYNCHRONOUS = {"full": "full", "fast": "normal"}
@@ -46,11 +55,18 @@ class SqliteStore:
     tasks: SqliteTasks
     definitions: SqliteDefinitions
     tags: SqliteTags
+    policies: SqlitePolicies
+    tool_pins: SqliteToolPins
     streams: SqliteStreams
+    step_logs: SqliteStepLogs
     access: SqliteAccess
     memos: SqliteMemos
     retention: SqliteRetention
     holds: SqliteHolds
+    saved_views: SqliteSavedViews
+    web_sessions: SqliteWebSessions
+    starts: SqliteStarts
+    budgets: SqliteBudgets
 
     def __init__(self, url: str = "sqlite:///weft.db", *, durability: str = "full") -> None:
         if durability not in _SYNCHRONOUS:
@@ -60,6 +76,12 @@ class SqliteStore:
         self.offset_ms = 0
         self._synchronous = _SYNCHRONOUS[durability]
         self._parts: tuple[Checkpointer, Writer, SqliteReader, LockFiles] | None = None
+
+    async def details(self) -> StoreDetails:
+        files = [Path(f"{path_of(self.url)}{suffix}") for suffix in ("", "-wal")]
+        size = sum(file.stat().st_size for file in files if file.exists())
+        free = shutil.disk_usage(path_of(self.url).parent).free
+        return StoreDetails(kind="sqlite", schema=NEWEST, size_bytes=size, free_bytes=free)
 
     async def open(self) -> None:
         if self._parts is not None:
@@ -104,7 +126,15 @@ class SqliteStore:
         self.definitions = SqliteDefinitions(writer, reader)
         self.tags = SqliteTags(writer, reader)
         self.streams = SqliteStreams(writer, reader)
+        self.step_logs = SqliteStepLogs(writer, reader)
         self.access = SqliteAccess(writer, reader)
         self.memos = SqliteMemos(writer, reader)
         self.retention = SqliteRetention(writer, reader)
         self.holds = SqliteHolds(writer, reader)
+        self.saved_views = SqliteSavedViews(writer, reader)
+        self.web_sessions = SqliteWebSessions(writer, reader)
+        self.starts = SqliteStarts(writer, reader)
+        self.policies = SqlitePolicies(writer, reader)
+        self.budgets = SqliteBudgets(reader, writer)
+        self.tool_pins = SqliteToolPins(writer, reader)
+        self.wals = None

@@ -53,6 +53,8 @@ def _bare(graph: GraphModel, state: GraphState) -> GraphState:
             copied.agenda.append(token.id)
     for frame in copied.frames.values():
         frame.seen, frame.timer = {}, 0
+        if frame.rule is not None:  # the nodes of the reduced graph merge nothing either
+            frame.rule = msgspec.structs.replace(frame.rule, merge=None)
         for branch in frame.branches.values():
             branch.item = branch.result = NULL
             branch.writes = None

@@ -73,7 +73,7 @@ def find_way_back(graph: GraphModel, state: GraphState, past: Past, place: str) 
     node = place.partition("/")[0]
     if node not in graph.nodes:
         hint = f"To see where it was: weft show {state.run_id}"
-        raise NotFound(f"{graph.name} has no node {node!r}.", hint=hint, code="run.no_way_back")
+        raise NotFound(f"{graph.name} has no node {node[:60]!r}.", hint=hint, code="run.no_way_back")
     visits = {visit.token: visit for visit in _visits(state, past, node)}
     found = [visit for token, visit in visits.items() if place in (node, f"{node}/{token}")]
     if not found:
@@ -132,7 +132,7 @@ def _in_branch(token: Token, scope: Path) -> bool:
 
 def _not_there(state: GraphState, place: str, why: str) -> Refused:
     return Refused(
-        f"{state.run_id} cannot go back to {place}: {why}.",
-        hint=f"Go on with a copy: weft fork {state.run_id} --before {place}",
+        f"{state.run_id} cannot go back to {place[:60]}: {why}.",
+        hint=f"Go on with a copy: weft fork {state.run_id} --before {place[:60]}",
         code="run.no_way_back",
     )

@@ -11,8 +11,7 @@ from msgspec import Raw
 from weft.core import events as e
 from weft.core.graph.model import GraphModel
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.tokens import GraphState, Path, Seen, Token, path_key
-from weft.core.graph.ways import Ways
+from weft.core.graph.tokens import GraphState, Path, Seen, Token, path_key, seen_after
 from weft.core.patch_events import FRAME
 from weft.core.run.env import PastEvent
 from weft.core.run.kernel import Kernel
@@ -77,7 +76,7 @@ def read_past(program: HostedGraph, fold_of: Fold, uid: str, log: Sequence[PastE
     state = GraphState(uid=uid)
     noted: Any = _NotedProgram(program)
     fold = fold_of(noted, state)
-    notes = _Notes(state)
+    notes = _Notes(state, fold)
     for one in log:
         notes.before(one.event)
         fold.evolve(one.event, at=one.at)
@@ -90,8 +89,9 @@ def read_past(program: HostedGraph, fold_of: Fold, uid: str, log: Sequence[PastE
 class _Notes:
     """Notes which nodes run, while a log is applied."""
 
-    def __init__(self, state: GraphState) -> None:
+    def __init__(self, state: GraphState, fold: Kernel) -> None:
         self._state = state
+        self._style = fold.style
         self.ran: dict[str, dict[str, NodeVisit]] = {}
         self.works: dict[str, TokenWork] = {}
 
@@ -106,6 +106,17 @@ class _Notes:
             while entered and entered[-1].kind == "l" and self._heads(entered[-1].id, token.node):
                 entered.pop()
                 self.ran.setdefault(path_key(entered), {})[token.node] = visit
+            if not event.caught:
+                self._remember(token, event.output)
+        elif isinstance(event, e.NodeFailed):
+            token = self._state.tokens[event.token]
+            if token.mode == "routing" or event.output:
+                self._remember(token, event.output)
+
+    def _remember(self, token: Token, output: Raw) -> None:
+        """Keep the output of a node that the program itself does not remember."""
+        if token.node in self._style.ways.straight:
+            token.seen = seen_after(token, output or token.output)
 
     def _work(self, token: Token, event: e.NodeRouted) -> e.Earlier | None:
         """Return the work of a token that is being routed, with its result."""
@@ -145,13 +156,12 @@ def _visit_number(token: Token) -> int:
 
 
 class _NotedProgram:
-    """A program in which tokens keep the outputs of all nodes."""
+    """A program in which tokens keep the outputs of all nodes. Those of straight nodes are kept with the notes."""
 
     def __init__(self, program: HostedGraph) -> None:
         self._program = program
-        self.graph = _all_remembered(program.graph)
-        # Where all outputs are remembered, no node is routed by these tables.
-        self.ways = Ways(msgspec.structs.replace(self.graph, nodes={}, edges={}))
+        self.graph = _remembering(program)
+        self.ways = program.ways
         self.reader = program.reader
 
     def at(self, version: str) -> _NotedProgram:
@@ -159,6 +169,11 @@ class _NotedProgram:
         return self if other is self._program else _NotedProgram(other)
 
 
-def _all_remembered(graph: GraphModel) -> GraphModel:
-    nodes = {name: msgspec.structs.replace(node, remembered=True) for name, node in graph.nodes.items()}
-    return msgspec.structs.replace(graph, nodes=nodes)
+def _remembering(program: HostedGraph) -> GraphModel:
+    graph, straight = program.graph, program.ways.straight
+    nodes = {
+        name: msgspec.structs.replace(node, remembered=True)
+        for name, node in graph.nodes.items()
+        if name not in straight and not node.remembered
+    }
+    return msgspec.structs.replace(graph, nodes={**graph.nodes, **nodes}) if nodes else graph

@@ -37,7 +37,8 @@ class StaticScopes:
                 continue
             self.works[edge.to].add(working)
             todo += [(one, working) for one in self.out(edge.to)]
-        self._names = {name_of(levels): levels for known in self.delivers.values() for levels in known}
+        scopes = {levels for known in self.delivers.values() for levels in known}
+        self._names = {name_of(levels): levels for levels in scopes}
 
     def out(self, node: str) -> list[Edge]:
         """Return the forward edges of a node."""

@@ -24,7 +24,8 @@ CREATE TABLE runs (
     created_at bigint NOT NULL,
     ended_at   bigint,
     attributes jsonb NOT NULL DEFAULT '{}',
-    fault      text
+    fault      text,
+    wal        bigint                      -- of an owned run: the WAL that may hold events which are not here yet
 ) WITH (fillfactor = 70);                  -- room for a row's next version beside it, so that a plain append writes no index
 
 CREATE INDEX runs_newest ON runs (created_at, uid);
@@ -103,10 +104,15 @@ CREATE TABLE tasks (
     epoch      bigint NOT NULL,
     not_before bigint NOT NULL,
     host       text COLLATE "C",           -- who has it
-    UNIQUE (run, task, attempt, delivery)
+    limit_name text COLLATE "C",           -- the limit against which it counts, and the key under which it counts
+    limit_key  text COLLATE "C",
+    unwanted   bigint NOT NULL DEFAULT 0,  -- num: withdrawn, and it counts until its host has stopped it
+    UNIQUE (run, task, attempt, delivery, unwanted)
 );
 
-CREATE INDEX tasks_offered ON tasks (queue, num) WHERE host IS NULL;
+CREATE INDEX tasks_offered ON tasks (queue, num) WHERE host IS NULL AND limit_name IS NULL;
+CREATE INDEX tasks_waiting ON tasks (limit_name, limit_key, num) WHERE host IS NULL AND limit_name IS NOT NULL;
+CREATE INDEX tasks_counted ON tasks (limit_name, limit_key) WHERE host IS NOT NULL AND limit_name IS NOT NULL;
 CREATE INDEX tasks_claimed ON tasks (host) WHERE host IS NOT NULL;
 
 CREATE TABLE blobs (
@@ -125,7 +131,35 @@ CREATE TABLE refs (
 CREATE TABLE hosts (
     host     text COLLATE "C" NOT NULL PRIMARY KEY,
     beats    bigint NOT NULL,
-    lease_ms bigint NOT NULL
+    lease_ms bigint NOT NULL,
+    redis    text                          -- the id of the Redis server that it sees
+);
+
+-- The write-ahead logs of hosts, whose entries are in Redis. Numbers are never used again, and rows stay: a run that names
+-- a WAL may be claimed by others only if its row says that it is drained.
+CREATE TABLE wals (
+    id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    host       text COLLATE "C" NOT NULL,
+    redis      text NOT NULL,              -- the id of the Redis server that holds it
+    opened_at  bigint NOT NULL,
+    last       bigint NOT NULL DEFAULT 0,  -- the last entry that its host has reported
+    drained_at bigint,
+    forced     boolean NOT NULL DEFAULT false  -- drained without being read
+);
+
+CREATE INDEX wals_undrained ON wals (host) WHERE drained_at IS NULL;
+
+-- What hosts had acknowledged and nobody found when they were dead.
+CREATE TABLE losses (
+    wal             bigint NOT NULL PRIMARY KEY,
+    body            text NOT NULL,         -- JSON
+    acknowledged_at bigint
+);
+
+-- What all hosts agree on.
+CREATE TABLE deployment (
+    name  text COLLATE "C" NOT NULL PRIMARY KEY,
+    value text NOT NULL
 );
 
 CREATE TABLE definitions (

@@ -13,18 +13,20 @@ BEGIN
         SELECT * FROM ROWS FROM (json_to_recordset(new) AS (
             uid text, id text, workflow text, version text, style text, status text, seq bigint, updated_at bigint,
             owner text, wake_at bigint, format integer, parent text, created_at bigint, ended_at bigint,
-            attributes jsonb, start text, start_crc bigint, idle_until bigint
+            attributes jsonb, wal bigint, start text, start_crc bigint, idle_until bigint
         )) WITH ORDINALITY AS w
     ),
     added AS (
         INSERT INTO runs AS r (
-            uid, id, workflow, version, style, status, seq, updated_at, epoch, owner, mail, mail_at, wake_at, format,
+            uid, id, workflow, version, style, status, seq, updated_at, epoch, owner, wal, mail, mail_at, wake_at, format,
             parent, created_at, ended_at, attributes, idle_until
         )
         SELECT
             w.uid, w.id, w.workflow, w.version, w.style, w.status, w.seq, w.updated_at,
             CASE WHEN w.owner IS NULL THEN 0 ELSE 1 END,
             CASE WHEN is_over(w.status) THEN NULL ELSE w.owner END,
+            CASE WHEN w.wal IS NOT NULL AND NOT is_over(w.status)
+                THEN (SELECT l.id FROM wals l WHERE l.id = w.wal AND l.drained_at IS NULL) END,
             CASE WHEN w.start IS NULL THEN 0 ELSE 1 END,
             CASE WHEN w.start IS NULL THEN NULL ELSE w.created_at END,
             CASE WHEN is_over(w.status) THEN NULL ELSE w.wake_at END,
@@ -250,11 +252,18 @@ BEGIN
     END IF;
     SELECT array_agg(CASE WHEN o.outcome = 'accepted' THEN o.num ELSE 0 END ORDER BY o.n) INTO nums
     FROM unnest(outcomes, nums) WITH ORDINALITY AS o (outcome, num, n);
+    -- A run that was over and is opened again: tasks that still run do not belong to what it does next.
+    IF array_remove(reopens, NULL) <> '{}' THEN
+        UPDATE tasks t SET unwanted = t.num FROM unnest(nums, statuses, reopens) AS a (num, status, reopen), runs r
+        WHERE a.reopen IS NOT NULL AND NOT is_over(a.status) AND r.num = a.num AND is_over(r.status)
+            AND t.run = a.num AND t.unwanted = 0;
+    END IF;
     UPDATE runs r SET
         seq = a.next,
         updated_at = coalesce(a.at, r.updated_at),
         status = coalesce(a.status, r.status),
         owner = CASE WHEN is_over(a.status) THEN NULL ELSE r.owner END,
+        wal = CASE WHEN is_over(a.status) THEN NULL ELSE r.wal END,
         idle_until = CASE
             WHEN a.reopen IS NOT NULL AND NOT is_over(a.status) THEN NULL
             WHEN a.idling THEN a.idle
@@ -310,7 +319,7 @@ BEGIN
         array_agg(j.outcome ORDER BY j.n),
         array_agg(CASE WHEN j.outcome = 'accepted' THEN j.num ELSE 0 END ORDER BY j.n)
     INTO outcomes, nums FROM judged j;
-    UPDATE runs r SET owner = NULL, wake_at = a.wake
+    UPDATE runs r SET owner = NULL, wal = NULL, wake_at = a.wake
     FROM unnest(nums, wakes) AS a (num, wake) WHERE r.num = a.num;
     IF cardinality(s_of) > 0 THEN
         PERFORM keep_snapshots(nums, s_of, s_fold, s_seq, s_crc, s_body);
@@ -322,17 +331,20 @@ $$;
 -- Rows of tasks for other processes. The run is locked, so that a claim is before the offer or sees its row.
 CREATE FUNCTION offer_tasks(
     uids text[], task_nums bigint[], attempts integer[], deliveries integer[], steps text[], queues text[],
-    bodies text[], epochs bigint[], times bigint[]
+    bodies text[], epochs bigint[], times bigint[], limit_names text[], limit_keys text[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
     PERFORM 1 FROM runs WHERE uid = ANY (uids) ORDER BY uid FOR NO KEY UPDATE;
-    INSERT INTO tasks (run, task, attempt, delivery, step, queue, body, epoch, not_before)
-    SELECT r.num, t.task, t.attempt, t.delivery, t.step, t.queue, t.body, r.epoch, t.not_before
-    FROM unnest(uids, task_nums, attempts, deliveries, steps, queues, bodies, epochs, times) WITH ORDINALITY
-        AS t (uid, task, attempt, delivery, step, queue, body, epoch, not_before, n)
+    INSERT INTO tasks (run, task, attempt, delivery, step, queue, body, epoch, not_before, limit_name, limit_key)
+    SELECT r.num, t.task, t.attempt, t.delivery, t.step, t.queue, t.body, r.epoch, t.not_before, t.limit_name, t.limit_key
+    FROM unnest(
+        uids, task_nums, attempts, deliveries, steps, queues, bodies, epochs, times, limit_names, limit_keys
+    ) WITH ORDINALITY
+        AS t (uid, task, attempt, delivery, step, queue, body, epoch, not_before, limit_name, limit_key, n)
     JOIN runs r ON r.uid = t.uid AND r.epoch = t.epoch AND NOT is_over(r.status)
     ORDER BY t.n
     ON CONFLICT DO NOTHING;
+    PERFORM line_up(limit_names, limit_keys);
 END
 $$;
 

@@ -48,7 +48,9 @@ BEGIN
     IF cardinality(nums) = 0 THEN
         RETURN;
     END IF;
-    FOREACH part IN ARRAY ARRAY['events', 'inbox', 'posted', 'keys', 'snapshots', 'chunks', 'streams', 'tasks', 'refs'] LOOP
+    FOREACH part IN ARRAY ARRAY[
+        'events', 'inbox', 'posted', 'keys', 'snapshots', 'chunks', 'streams', 'step_lines', 'step_line_totals', 'tasks', 'refs'
+    ] LOOP
         -- tableoid: the tables that have partitions have equal ctids in several of them.
         EXECUTE format(
             'DELETE FROM %1$I WHERE run = ANY ($1) AND (tableoid, ctid) IN '
@@ -89,7 +91,8 @@ BEGIN
         RAISE EXCEPTION 'commit_batch is not as expected';
     END IF;
     EXECUTE replace(body, place, $text$    IF statuses && ARRAY['completed', 'failed', 'cancelled'] THEN
-        DELETE FROM tasks t USING unnest(nums, statuses) AS a (num, status) WHERE t.run = a.num AND is_over(a.status);
+        DELETE FROM tasks t USING unnest(nums, statuses) AS a (num, status)
+        WHERE t.run = a.num AND is_over(a.status) AND NOT still_counts(t.limit_name, t.host);
     END IF;
 $text$ || place);
 END

@@ -101,10 +101,15 @@ CREATE TABLE tasks (
     epoch      INTEGER NOT NULL,
     not_before INTEGER NOT NULL,
     host       TEXT,                        -- who has it
-    UNIQUE (run, task, attempt, delivery)
+    limit_name TEXT,                        -- the limit against which it counts, and the key under which it counts
+    limit_key  TEXT,
+    unwanted   INTEGER NOT NULL DEFAULT 0,  -- num: withdrawn, and it counts until its host has stopped it
+    UNIQUE (run, task, attempt, delivery, unwanted)
 ) STRICT;
 
-CREATE INDEX tasks_offered ON tasks (queue, num) WHERE host IS NULL;
+CREATE INDEX tasks_offered ON tasks (queue, num) WHERE host IS NULL AND limit_name IS NULL;
+CREATE INDEX tasks_waiting ON tasks (limit_name, limit_key, num) WHERE host IS NULL AND limit_name IS NOT NULL;
+CREATE INDEX tasks_counted ON tasks (limit_name, limit_key) WHERE host IS NOT NULL AND limit_name IS NOT NULL;
 CREATE INDEX tasks_claimed ON tasks (host) WHERE host IS NOT NULL;
 
 CREATE TABLE blobs (

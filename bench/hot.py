@@ -1,0 +1,221 @@
+"""``python -m bench.hot``: the hot path beside Postgres alone, in one run: a hop, short runs, runs of 20 steps, hosts.
+
+Both use the same Postgres, which flushes every commit, and the hot path a Valkey with an AOF that is flushed every
+second. Rounds alternate, so that a busy machine slows both. Everything shares the machine; the load is printed.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import uvloop
+
+import weft
+from bench import postgres
+from bench.measure import RESULT, ROOT, cpu_seconds_of
+from tests.redis_server import RedisServer
+
+MODES = ("postgres", "hot")
+POLICY = "event"
+HOPS = 2_000
+SHORT_RUNS, SHORT_STEPS = 1_000, 3
+LONG_RUNS, LONG_STEPS = 200, 20
+HOSTS = (2, 3)
+READY, DONE = "READY", "DONE"
+BARS = {
+    "p50 of a hop": ("≤", 0.5),
+    "Postgres CPU per transition": ("≤", 1 / 3),
+    "W2": ("≥", 0.8),
+    "runs of 20 steps": ("≥", 1.0),
+}
+
+Figures = dict[str, float]
+
+# --- a measured process -------------------------------------------------------------------------------------------
+
+
+def app_here() -> tuple[weft.App, Any, list[float]]:
+    """Return the app of a measured process, its workflow, and when each step of it was performed."""
+    app = weft.App(os.environ[postgres.URL])
+    times: list[float] = []
+
+    @app.step
+    async def noop() -> dict[str, Any]:
+        times.append(time.perf_counter())
+        return RESULT
+
+    @app.workflow
+    async def sequence(ctx: weft.Context, n: int) -> None:
+        for _ in range(n):
+            await noop()
+
+    return app, sequence, times
+
+
+async def measured(runs: int, steps: int) -> None:
+    """Be one host: say that it is ready, wait for the word, run everything, and print the figures."""
+    app, sequence, times = app_here()
+    async with app:
+        await asyncio.gather(*[(await app.start(sequence(steps))).result() for _ in range(min(runs, 20))])
+        await asyncio.sleep(0.5)  # until what came before is drained
+        print(READY, flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        times.clear()
+        cpu, began = time.process_time(), time.perf_counter()
+
+        async def one() -> None:
+            await (await app.start(sequence(steps))).result()
+
+        await asyncio.gather(*[one() for _ in range(runs)])
+        seconds = time.perf_counter() - began
+        gaps = sorted(after - before for before, after in pairwise(times))
+        p50 = gaps[len(gaps) // 2] if runs == 1 else 0.0
+        figures = {"seconds": seconds, "cpu": time.process_time() - cpu, "p50_ms": p50 * 1000}
+        print(DONE, json.dumps(figures), flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+
+
+# --- the comparison -----------------------------------------------------------------------------------------------
+
+
+class _Process:
+    """A measured process."""
+
+    def __init__(self, url: str, redis: str | None, runs: int, steps: int) -> None:
+        env = os.environ | {postgres.URL: url, "PYTHONPATH": str(ROOT)}
+        if redis is not None:
+            env |= {"WEFT_REDIS": redis, "WEFT_HOT": POLICY}
+        command = [sys.executable, "-m", "bench.hot", "--child", str(runs), str(steps)]
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def wait_for(self, word: str) -> str:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if line.startswith(word):
+                return line.removeprefix(word)
+        raise RuntimeError(f"a host ended before it said {word}")
+
+    def go(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write("go\n")
+        self._process.stdin.flush()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+
+
+def measure(base: str, redis: str | None, hosts: int, runs: int, steps: int) -> Figures:
+    """Measure so many hosts on a new database: steps per second, and what each transition costs Postgres."""
+    with postgres.database(base, f"hot_{os.getpid()}_{time.monotonic_ns()}") as url:
+        children = [_Process(url, redis, runs, steps) for _ in range(hosts)]
+        try:
+            for child in children:
+                child.wait_for(READY)
+            before = _postgres_cpu(url)
+            began = time.perf_counter()
+            for child in children:
+                child.go()
+            figures = [json.loads(child.wait_for(DONE)) for child in children]
+            seconds = time.perf_counter() - began
+            time.sleep(0.5)  # until everything is drained
+            cpu = sum(_postgres_cpu(url).values()) - sum(before.values())
+        finally:
+            for child in children:
+                child.end()
+    transitions = hosts * runs * steps
+    return {
+        "steps/s": transitions / seconds,
+        "p50_ms": statistics.median(one["p50_ms"] for one in figures),
+        "postgres_us": cpu / transitions * 1e6,
+        "host_us": sum(one["cpu"] for one in figures) / transitions * 1e6,
+    }
+
+
+def _postgres_cpu(url: str) -> dict[int, float]:
+    found: dict[int, float] = {}
+    for pid in postgres.server_processes(url):
+        with contextlib.suppress(OSError):
+            found[pid] = cpu_seconds_of(pid)
+    return found
+
+
+def plan(hosts: bool) -> Iterator[tuple[str, int, int, int]]:
+    """Return what is measured: the name, the hosts, the runs of each and the steps of each run."""
+    yield "hop", 1, 1, HOPS
+    yield "W2", 1, SHORT_RUNS, SHORT_STEPS
+    yield "runs of 20 steps", 1, LONG_RUNS, LONG_STEPS
+    for count in HOSTS if hosts else ():
+        yield f"{count} hosts, runs of 20 steps", count, LONG_RUNS, LONG_STEPS
+
+
+def compare(rounds: int, *, hosts: bool) -> bool:
+    """Print all figures. Returns whether every bar is met."""
+    found: dict[str, dict[str, list[Figures]]] = {}
+    with postgres.server() as base:
+        redis = RedisServer(aof="everysec").start()
+        try:
+            for _ in range(rounds):
+                for name, *size in plan(hosts):
+                    for mode in MODES:
+                        url = redis.url if mode == "hot" else None
+                        found.setdefault(name, {}).setdefault(mode, []).append(measure(base, url, *size))
+        finally:
+            redis.kill()
+    medians = {
+        name: {mode: {key: statistics.median(one[key] for one in each) for key in each[0]} for mode, each in by.items()}
+        for name, by in found.items()
+    }
+    for name, by in medians.items():
+        for mode, each in by.items():
+            print(
+                f"{name:<27} {mode:<9} {each['steps/s']:>8,.0f} steps/s   p50 {each['p50_ms']:6.3f} ms   "
+                f"Postgres {each['postgres_us']:6.0f} µs   host {each['host_us']:6.0f} µs per step"
+            )
+    print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {rounds} rounds, medians")
+    return _judge(medians)
+
+
+def _judge(medians: dict[str, dict[str, Figures]]) -> bool:
+    def ratio(name: str, key: str) -> float:
+        return medians[name]["hot"][key] / medians[name]["postgres"][key]
+
+    ratios = {
+        "p50 of a hop": ratio("hop", "p50_ms"),
+        "Postgres CPU per transition": ratio("hop", "postgres_us"),
+        "W2": ratio("W2", "steps/s"),
+        "runs of 20 steps": ratio("runs of 20 steps", "steps/s"),
+    }
+    met = True
+    for name, (sign, bar) in BARS.items():
+        good = ratios[name] <= bar if sign == "≤" else ratios[name] >= bar
+        met = met and good
+        print(f"{'ok  ' if good else 'MISS'} {name}, of Postgres alone: {ratios[name]:.2f} ({sign} {bar:.2f})")
+    return met
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--hosts", action=argparse.BooleanOptionalAction, default=True, help="two and three hosts too")
+    parser.add_argument("--child", nargs=2, type=int, metavar=("RUNS", "STEPS"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.child is not None:
+        uvloop.run(measured(*given.child))
+        return
+    sys.exit(0 if compare(given.rounds, hosts=given.hosts) else 1)
+
+
+if __name__ == "__main__":
+    main()

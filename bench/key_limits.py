@@ -1,0 +1,213 @@
+"""``python -m bench.key_limits [TASKS] [--keys N] [--hosts N]``: limits per key over several hosts on Postgres.
+
+Every host starts its share of runs, each of which performs one step for one of the keys: without a limit, with one, and
+with one and a ledger. The ledger is a trigger in the database that writes down when every task was handed out and given
+back, by the clock of the server, so it knows nothing of how limits are judged. Prints JSON: what the ledger shows, how
+fair keys were served, and what a task cost without the ledger.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import asyncpg  # type: ignore[import-untyped]
+
+import weft
+from bench import postgres
+from bench.measure import ROOT
+
+MODES = ("free", "limited", "ledger")
+CONCURRENCY, RATE = 4, 50
+STARTED_AT_ONCE = 200
+STEP_SECONDS = 0.005
+LEDGER = """
+CREATE TABLE weft.ledger (what text, name text, key text, at double precision);
+CREATE FUNCTION weft.note() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF TG_OP = 'INSERT' AND NEW.host IS NOT NULL
+        OR TG_OP = 'UPDATE' AND OLD.host IS NULL AND NEW.host IS NOT NULL THEN
+        INSERT INTO weft.ledger VALUES ('began', NEW.limit_name, NEW.limit_key, extract(epoch FROM clock_timestamp()));
+    ELSIF TG_OP = 'DELETE' AND OLD.host IS NOT NULL THEN
+        INSERT INTO weft.ledger VALUES ('ended', OLD.limit_name, OLD.limit_key, extract(epoch FROM clock_timestamp()));
+    END IF;
+    RETURN NULL;
+END $$;
+CREATE TRIGGER ledger AFTER INSERT OR UPDATE OR DELETE ON weft.tasks FOR EACH ROW EXECUTE FUNCTION weft.note();
+"""
+
+
+def new_app(url: str, *, limited: bool) -> weft.App:
+    app = weft.App(url)
+    limit = weft.Limit(concurrency=CONCURRENCY, rate=f"{RATE}/s", key="customer") if limited else None
+
+    @app.step(limit=limit)
+    async def call(customer: int) -> float:
+        began = time.time()
+        await asyncio.sleep(STEP_SECONDS)
+        return began
+
+    @app.workflow
+    async def one(ctx: weft.Context, customer: int) -> float:
+        return await call(customer)
+
+    return app
+
+
+async def host(url: str, mode: str, numbers: Iterable[int], keys: int) -> dict[str, Any]:
+    """Run the tasks with these numbers; returns how long each waited, and the CPU time of this process."""
+    waits: dict[int, list[float]] = defaultdict(list)
+    left = iter(numbers)
+    async with new_app(url, limited=mode != "free") as app:
+        await (await app.start("one", {"customer": 0})).result()  # what is imported for the first task is no cost of it
+        print("ready", flush=True)
+        await asyncio.to_thread(sys.stdin.readline)
+        before = resource.getrusage(resource.RUSAGE_SELF)
+
+        async def starter() -> None:
+            for number in left:
+                asked = time.time()
+                began = await (await app.start("one", {"customer": number % keys})).result()
+                waits[number % keys].append(began - asked)
+
+        await asyncio.gather(*(starter() for _ in range(STARTED_AT_ONCE)))
+        after = resource.getrusage(resource.RUSAGE_SELF)
+    cpu = after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
+    return {"cpu": cpu, "waits": {key: sum(found) for key, found in waits.items()}}
+
+
+def cpu_of_server(url: str) -> float:
+    """Return the CPU time of the server: of its processes, and of those that have ended, which their parent knows."""
+    sessions = {pid: process_stat(pid) for pid in postgres.server_processes(url)}
+    parents = {int(stat[1]) for stat in sessions.values() if stat}
+    stats = [*sessions.values(), *(process_stat(pid) for pid in parents - sessions.keys())]
+    ticks = sum(int(field) for stat in stats for field in stat[11:15])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def process_stat(pid: int) -> list[str]:
+    """Return what the system says about a process, after its name; nothing if it has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(") ", 1)[1].split()
+    except OSError:
+        return []
+
+
+def play(url: str, mode: str, options: argparse.Namespace) -> dict[str, Any]:
+    """Play one round with fresh hosts."""
+    command = [sys.executable, "-m", "bench.key_limits", str(options.tasks), "--host", mode, url]
+    command += ["--keys", str(options.keys), "--hosts", str(options.hosts)]
+    pipe = subprocess.PIPE
+    hosts = [
+        subprocess.Popen([*command, "--share", str(n)], cwd=ROOT, stdin=pipe, stdout=pipe, text=True)
+        for n in range(options.hosts)
+    ]
+    for each in hosts:
+        assert each.stdout is not None
+        assert each.stdout.readline() == "ready\n"
+    began = time.monotonic()
+    for each in hosts:
+        assert each.stdin is not None
+        each.stdin.write("go\n")
+        each.stdin.flush()
+    found = [json.loads(each.communicate(timeout=3600)[0]) for each in hosts]
+    seconds = time.monotonic() - began
+    waits: dict[str, float] = defaultdict(float)
+    for one in found:
+        for key, wait in one["waits"].items():
+            waits[key] += wait / (options.tasks / options.keys)
+    cpu = sum(one["cpu"] for one in found)
+    return {"seconds": seconds, "cpu": cpu, "waits": list(waits.values())}
+
+
+async def read_ledger(url: str) -> dict[str, Any]:
+    """Return the most of any key at once, and the most that began in any second of the server's clock."""
+    connection = await asyncpg.connect(url)
+    rows = await connection.fetch("SELECT what, key, at FROM weft.ledger WHERE name IS NOT NULL ORDER BY at, what DESC")
+    await connection.close()
+    running: dict[str, int] = defaultdict(int)
+    recent: dict[str, list[float]] = defaultdict(list)
+    most_at_once = most_in_second = begun = 0
+    for what, key, at in rows:
+        running[key] += 1 if what == "began" else -1
+        most_at_once = max(most_at_once, running[key])
+        if what == "began":
+            begun += 1
+            recent[key] = [*[before for before in recent[key] if before > at - 1.0], at]
+            most_in_second = max(most_in_second, len(recent[key]))
+    left = sum(running.values())
+    return {"begun": begun, "left": left, "most_at_once": most_at_once, "most_in_a_second": most_in_second}
+
+
+async def prepare(url: str, *, has_ledger: bool) -> None:
+    async with new_app(url, limited=False):
+        pass
+    if has_ledger:
+        connection = await asyncpg.connect(url)
+        await connection.execute(LEDGER)
+        await connection.close()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tasks", type=int, nargs="?", default=100_000)
+    parser.add_argument("--keys", type=int, default=1_000)
+    parser.add_argument("--hosts", type=int, default=3)
+    parser.add_argument("--host", nargs=2, metavar=("MODE", "URL"), help=argparse.SUPPRESS)
+    parser.add_argument("--share", type=int, default=0, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.host:
+        mode, url = options.host
+        numbers = range(options.share, options.tasks, options.hosts)
+        print(json.dumps(asyncio.run(host(url, mode, numbers, options.keys))), flush=True)
+        return
+    results: dict[str, Any] = {}
+    with postgres.server() as base:
+        for mode in MODES:
+            with postgres.database(base, f"limits_{mode}") as url:
+                asyncio.run(prepare(url, has_ledger=mode == "ledger"))
+                before = cpu_of_server(url)
+                played = play(url, mode, options)
+                played["server_cpu"] = cpu_of_server(url) - before
+                results[mode] = played
+                if mode == "ledger":
+                    results["seen"] = asyncio.run(read_ledger(url))
+    print(json.dumps(report(results, options), indent=2))
+
+
+def report(results: dict[str, Any], options: argparse.Namespace) -> dict[str, Any]:
+    """Return what was seen. Fairness compares the mean wait of the worst served tenth of the keys with the median."""
+    costs = {mode: results[mode]["cpu"] + results[mode]["server_cpu"] for mode in ("free", "limited")}
+    waits = sorted(results["ledger"]["waits"])
+    return {
+        "tasks": options.tasks,
+        "keys": options.keys,
+        "hosts": options.hosts,
+        "allowed": {"at_once": CONCURRENCY, "in_a_second": RATE},
+        "ledger": results["seen"],
+        "fairness": {
+            "median_wait_s": statistics.median(waits),
+            "p90_over_median": waits[int(len(waits) * 0.9)] / statistics.median(waits),
+            "worst_over_median": waits[-1] / statistics.median(waits),
+        },
+        "seconds": {mode: results[mode]["seconds"] for mode in costs},
+        "cpu_ms_per_task": {mode: cost * 1000 / options.tasks for mode, cost in costs.items()},
+        "of_the_server": {mode: results[mode]["server_cpu"] * 1000 / options.tasks for mode in costs},
+        "time_ratio": results["limited"]["seconds"] / results["free"]["seconds"],
+        "cpu_ratio": costs["limited"] / costs["free"],
+    }
+
+
+if __name__ == "__main__":
+    main()

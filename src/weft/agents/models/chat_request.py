@@ -1,0 +1,109 @@
+"""Write a request in the format of POST ``/chat/completions``."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from weft.agents.models.aliases import ModelAlias
+from weft.agents.models.call_ids import with_unique_ids
+from weft.agents.models.strict_schemas import is_strict
+from weft.ports.models import (
+    BlobPart,
+    CallPart,
+    ModelMessage,
+    ModelRequest,
+    OpaquePart,
+    ResultPart,
+    TextPart,
+    ToolDefinition,
+)
+
+Load = Callable[[str], Awaitable[bytes]]
+"""Returns the content of an image or file by its reference."""
+SCHEMA_NAME = "answer"
+
+
+class ChatOpaque(msgspec.Struct, omit_defaults=True):
+    """What a provider added to a message of its own, which it gets back unchanged."""
+
+    message: dict[str, Any] = {}
+    calls: dict[str, dict[str, Any]] = {}
+    """By the position of the call."""
+
+
+_decode_opaque = msgspec.json.Decoder(ChatOpaque).decode
+
+
+async def chat_request(alias: ModelAlias, request: ModelRequest, load: Load) -> dict[str, Any]:
+    """Return the body of a request. The order is tools, system, messages, so that caches of prefixes hold."""
+    body: dict[str, Any] = {"model": alias.model}
+    if request.tools:
+        body["tools"] = [_tool(tool) for tool in sorted(request.tools, key=lambda tool: tool.name)]
+    body["messages"] = [
+        written
+        for message in with_unique_ids(request.messages)
+        for written in await _messages(alias.name, message, load)
+    ]
+    if request.output_schema is not None and "schema" in alias.supports:
+        schema = {"name": SCHEMA_NAME, "schema": request.output_schema, "strict": is_strict(request.output_schema)}
+        body["response_format"] = {"type": "json_schema", "json_schema": schema}
+    options = {**alias.options, **request.options}
+    # Providers renamed the field. An option with the old name keeps it.
+    limit = "max_tokens" if "max_tokens" in options else "max_completion_tokens"
+    given = options.pop(limit, None)
+    body |= {name: value for name, value in options.items() if value is not None}
+    body[limit] = min(given, request.output_tokens) if isinstance(given, int) and given > 0 else request.output_tokens
+    if "stream" in alias.supports:
+        body |= {"stream": True, "stream_options": {"include_usage": True}}
+    return body
+
+
+def _tool(tool: ToolDefinition) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
+    return {"type": "function", "function": function}
+
+
+async def _messages(alias: str, message: ModelMessage, load: Load) -> list[dict[str, Any]]:
+    if message.role == "tool":
+        results = (part for part in message.parts if isinstance(part, ResultPart))
+        return [{"role": "tool", "tool_call_id": part.id, "content": part.content} for part in results]
+    if message.role == "assistant":
+        return [_assistant(alias, message)]
+    if any(isinstance(part, BlobPart) for part in message.parts):
+        content = [await _content(part, load) for part in message.parts if isinstance(part, TextPart | BlobPart)]
+        return [{"role": message.role, "content": content}]
+    return [{"role": message.role, "content": message.text}]
+
+
+def _assistant(alias: str, message: ModelMessage) -> dict[str, Any]:
+    written: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    calls = [_call(part) for part in message.calls]
+    for part in message.parts:
+        if isinstance(part, OpaquePart) and part.made_by == alias:
+            opaque = _decode_opaque(part.data)
+            written |= opaque.message
+            for place, more in opaque.calls.items():
+                if place.isdigit() and int(place) < len(calls):
+                    calls[int(place)] |= more
+    if calls:
+        written["tool_calls"] = calls
+    elif written["content"] is None:
+        written["content"] = ""
+    return written
+
+
+def _call(part: CallPart) -> dict[str, Any]:
+    return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": part.arguments or "{}"}}
+
+
+async def _content(part: TextPart | BlobPart, load: Load) -> dict[str, Any]:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text}
+    url = f"data:{part.media_type};base64,{base64.b64encode(await load(part.ref)).decode()}"
+    if part.media_type.startswith("image/"):
+        return {"type": "image_url", "image_url": {"url": url}}
+    return {"type": "file", "file": {"filename": part.name or "file", "file_data": url}}

@@ -1,0 +1,55 @@
+"""Write the pieces of an answer to an output stream, a few together, so that a stream has no entry for every token."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from weft.ports.models import ModelChunk, ModelMessage, ResultPart
+
+PIECE_CHARS = 1_024
+PIECE_CHARS_MAX = 8_192
+PIECE_SECONDS = 0.05
+
+
+def emit_results(emit: Callable[[dict[str, Any]], None], add: Sequence[ModelMessage]) -> None:
+    """Write the results of tools that the model is about to read, or their beginnings."""
+    for message in add:
+        for part in message.parts:
+            if isinstance(part, ResultPart):
+                emit({"kind": "result", "tool": part.name, "call": part.id, "text": part.content[:PIECE_CHARS]})
+
+
+class ChunkWriter:
+    """Collects pieces of the same kind for 50 ms or 1 KiB, and writes them as one."""
+
+    def __init__(self, emit: Callable[[dict[str, Any]], None]) -> None:
+        self._emit = emit
+        self._kind = ""
+        self._texts: list[str] = []
+        self._chars = 0
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, chunk: ModelChunk) -> None:
+        """Take a piece of the answer."""
+        if chunk.kind != self._kind or chunk.kind == "call":
+            self.flush()
+            self._kind = chunk.kind
+        self._texts.append(chunk.text)
+        self._chars += len(chunk.text)
+        if self._chars >= PIECE_CHARS:
+            self.flush()
+        elif self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(PIECE_SECONDS, self.flush)
+
+    def flush(self) -> None:
+        """Write what was collected."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        text = "".join(self._texts)
+        self._texts.clear()
+        self._chars = 0
+        for first in range(0, len(text), PIECE_CHARS_MAX):
+            self._emit({"kind": self._kind, "text": text[first : first + PIECE_CHARS_MAX]})

@@ -1,0 +1,1 @@
+"""Policies: what is permitted of what the program offers."""

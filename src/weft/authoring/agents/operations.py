@@ -1,0 +1,183 @@
+"""Recorded operations that the loop uses: tasks by name, recorded values, and questions with a schema."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from weft.authoring.results import Answer
+from weft.authoring.runnable import Invocation
+from weft.authoring.workflows import child_failed, start_child
+from weft.core import commands as c
+from weft.core import values
+from weft.core.budgets import Cover
+from weft.core.code.locations import check_name, key_of
+from weft.core.code.state import Entry
+from weft.core.events import Policy, UndoPlan
+from weft.runtime.run.driver import CodeScope, current_scope
+from weft.steps.failures import rebuild
+from weft.steps.task import chunk_of
+
+
+class StoredResult(msgspec.Struct, frozen=True):
+    """The JSON of a result, and the digest of its blob if it is one."""
+
+    raw: bytes
+    digest: str = ""
+
+
+class TaskOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A task: the step that performs it, its input, and its policy."""
+
+    place: str
+    """The name under which it is recorded."""
+    step: str
+    given: bytes
+    policy: Policy
+    cover: Cover
+    """What it may cost at most."""
+    undo: UndoPlan | None = None
+
+
+class QuestionOrder(msgspec.Struct, frozen=True, kw_only=True):
+    """A question: what people see, who is asked, and for how long."""
+
+    place: str
+    title: str
+    about: Any = None
+    form: dict[str, Any] | None = None
+    of: tuple[str, ...] = ()
+    timeout_ms: int = 0
+    on_timeout: Literal["fail", "reject"] = "reject"
+
+
+class _RecordedDecision(msgspec.Struct):
+    approved: bool
+    by: list[str]
+    reason: str
+    form: Raw
+    at: int
+
+
+_read_decision = msgspec.json.Decoder(_RecordedDecision).decode
+
+
+def here() -> CodeScope:
+    """Return the current place in the loop."""
+    scope = current_scope()
+    assert scope is not None, "an agent runs as a workflow"
+    return scope
+
+
+def is_recorded(name: str) -> bool:
+    """Return whether the next use of a name at this place is recorded already."""
+    scope = here()
+    return scope.driver.machine.lookup(key_of(scope.prefix, name, scope.counts.get(name, 0) + 1)) is not None
+
+
+async def perform_task(order: TaskOrder) -> StoredResult:
+    """Perform a task, or return its recorded result. Raises the failure of the task."""
+    scope = here()
+    driver = scope.driver
+    digest = values.digest(order.given)
+    n, entry = driver.find(scope, check_name(order.place), "step", digest, order.given)
+    if entry is None:
+        entry = driver.schedule(
+            c.ScheduleTask(
+                scope.prefix,
+                order.place,
+                n,
+                order.step,
+                driver.outside.keep(order.given),
+                digest,
+                order.policy,
+                order.undo,
+                passed=driver.passed(scope, order.policy),
+                cover=order.cover,
+            )
+        )
+    return await _result_of(scope, entry)
+
+
+async def _result_of(scope: CodeScope, entry: Entry) -> StoredResult:
+    driver = scope.driver
+    await driver.outcome(entry)
+    if entry.failure is not None:
+        raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+    return await _stored(scope, entry.output)
+
+
+async def child_output(invocation: Invocation) -> StoredResult:
+    """Run a child run at this place, and return its result as JSON. Raises RunFailed, RunCancelled, LimitExceeded."""
+    scope = here()
+    entry = start_child(scope, invocation)
+    await scope.driver.outcome(entry)
+    if entry.failure is not None:
+        raise child_failed(entry)
+    return await _stored(scope, entry.output)
+
+
+async def _stored(scope: CodeScope, output: Raw) -> StoredResult:
+    sealed = bytes(output)
+    digest = values.parse_ref(sealed).digest if values.is_ref(sealed) else ""
+    return StoredResult(await scope.driver.value(output), digest)
+
+
+async def recorded_value(name: str, of: Literal["spec", "policy", "result"], raw: bytes | None) -> StoredResult:
+    """Return the value recorded at this place, or record this one. ``spec`` and ``result`` are kept as blobs."""
+    scope = here()
+    driver = scope.driver
+    n, entry = driver.find(scope, check_name(name), of)
+    await driver.at_once(new=entry is None)
+    if entry is None:
+        assert raw is not None, "a new value is given"
+        kept = driver.outside.keep(raw, apart=of != "policy")
+        entry = driver.ask(c.RecordValue(scope.prefix, name, n, of, kept))
+    return await _stored(scope, entry.output)
+
+
+async def emit_chunk(stream: str, chunk: dict[str, Any]) -> None:
+    """Write to an output stream of the run at the root of the tree."""
+    scope = here()
+    name = f"!{stream}"
+    about = {"run": scope.driver.machine.state.run_id, "place": scope.prefix.rstrip("/")}
+    raw = chunk_of(stream, {**about, **chunk})
+    n, _ = scope.driver.find(scope, name, "emit")
+    await scope.driver.at_once(new=False)
+    scope.driver.outside.emit(stream, raw, key_of(scope.prefix, name, n), at_root=True)
+
+
+async def ask_people(order: QuestionOrder) -> Answer[Any]:
+    """Ask people, and wait for their decision. ``form`` of the answer is decoded JSON."""
+    scope = here()
+    driver = scope.driver
+    n, entry = driver.find(scope, check_name(order.place), "ask")
+    if entry is None:
+        about = driver.outside.keep(values.encode(order.about, what="the question is about"))
+        due = driver.outside.now() + order.timeout_ms if order.timeout_ms else 0
+        entry = driver.ask(
+            c.OpenAsk(
+                scope.prefix,
+                order.place,
+                n,
+                order.title,
+                order.form,
+                about,
+                list(order.of),
+                "any",
+                due,
+                order.on_timeout,
+            )
+        )
+    await driver.outcome(entry)
+    if entry.failure is not None:
+        raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
+    decided = _read_decision(await driver.value(entry.output))
+    form = None
+    if decided.approved and bytes(decided.form) != b"null":
+        form = values.decode(await driver.value(decided.form))
+    at = datetime.fromtimestamp(decided.at / 1000, UTC)
+    return Answer(decided.approved, decided.by, decided.reason, form, at)

@@ -1,0 +1,194 @@
+"""One branch of a turn: find the tool, bind, ask the policy and people, perform, and tell the model the result.
+
+What replay must not decide again is recorded at its own place: the verdict of the policy, the answer of people, the
+task or child run. So what siblings were answered is never asked again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.agents.models.step import AskedCall
+from weft.agents.policy.verdicts import PolicyVerdict
+from weft.agents.spec import AgentSpec
+from weft.agents.toolbox.calls import BehindCall, behind_call, checked_call, target_of
+from weft.agents.toolbox.definitions import INTERPRETER, OPENAPI, PATCH
+from weft.agents.tools.spec import ToolSpec
+from weft.authoring.agents.agent import fill
+from weft.authoring.agents.approval import WantedCall, ask_approval, needs_approval
+from weft.authoring.agents.operations import QuestionOrder, ask_people, emit_chunk, is_recorded
+from weft.authoring.agents.patch_tool import patch_workflow
+from weft.authoring.agents.performers import ToolPerformer
+from weft.authoring.agents.permission import POLICY, RunPolicy
+from weft.authoring.agents.server_questions import answer_server
+from weft.authoring.agents.tool_results import CallOutcome, failed, result_of, told
+from weft.authoring.context import Context
+from weft.core import values
+from weft.errors import (
+    BudgetExceeded,
+    NotAllowed,
+    OutcomeUnknown,
+    RunCancelled,
+    RunFailed,
+    StepFailed,
+    TimedOut,
+    WeftError,
+)
+from weft.runtime.schemas import schema_findings
+from weft.steps.failures import failure_of, recorded
+from weft.steps.task import TOOL
+
+ARGUMENTS_BYTES_MAX = 64 * 1024
+CALLS_MAX = 32
+"""How many calls of one answer are performed. The others are told back."""
+_TOLD = (StepFailed, RunFailed, RunCancelled, TimedOut, NotAllowed)
+"""What a tool may raise that the model can react to."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+class ToolCalls:
+    """Performs the tool calls of one run of an agent."""
+
+    def __init__(
+        self, ctx: Context, spec: AgentSpec, inputs: dict[str, Any], performer: ToolPerformer, policy: RunPolicy
+    ) -> None:
+        self._ctx = ctx
+        self._spec = spec
+        self._inputs = inputs
+        self._performer = performer
+        self._policy = policy
+
+    async def perform(self, call: AskedCall, says: str, *, is_tainted: bool, used: int, last: str = "") -> CallOutcome:
+        """Perform one call, in a scope of its own.
+
+        ``used``: how often the run has called this tool before. ``last``: the reference to its newest result.
+        """
+        found = self._find(call)
+        if isinstance(found, CallOutcome):
+            return found
+        try:
+            tool, arguments = checked_call(*found, last)
+        except WeftError as error:
+            return told(f"{error.message} {error.hint}".strip(), is_misfit=True)
+        if tool.per_run is not None and used >= tool.per_run:
+            return told(f"{tool.name} may be called {tool.per_run} times in a run, and was.")
+        bound = {name: fill(value, self._inputs) for name, value in tool.bind.items()}
+        wanted = WantedCall(tool=tool, arguments={**arguments, **bound}, says=says, is_tainted=is_tainted)
+        if not is_recorded(POLICY):
+            problem = self._performer.misfit(wanted)
+            if problem:
+                return told(problem, is_misfit=True)
+        if tool.kind == "builtin" and tool.target == f"{TOOL}{PATCH}":
+            return await patch_workflow(self._ctx, self._spec, wanted, self._policy)
+        verdict = await self._policy.verdict("tool", tool.name, wanted.arguments)
+        if verdict.permission == "deny":
+            return told("not permitted", rule=verdict.rule) if verdict.rule else told("not permitted")
+        if tool.kind == "builtin" and tool.target == f"{TOOL}{OPENAPI}":
+            try:
+                wanted = await self._performer.with_operation(wanted)
+            except _TOLD as error:
+                return failed(recorded(error) or failure_of(error))
+        return await self._permitted(wanted, verdict)
+
+    def _find(self, call: AskedCall) -> tuple[ToolSpec, dict[str, Any]] | CallOutcome:
+        tool = self._spec.tool(call.name)
+        if tool is None:
+            names = ", ".join(sorted(one.name for one in self._spec.tools)) or "none"
+            return told(f'There is no tool "{call.name[:100]}". The tools are: {names}.', is_misfit=True)
+        if len(call.arguments.encode()) > ARGUMENTS_BYTES_MAX:
+            return told(f"The arguments have more than {ARGUMENTS_BYTES_MAX:,} bytes.", is_misfit=True)
+        try:
+            arguments = values.decode(call.arguments.encode()) if call.arguments.strip() else {}
+            values.encode(arguments, what="The arguments have")
+        except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+            return told(f"The arguments are not JSON: {error}", is_misfit=True)
+        except WeftError as error:
+            return told(error.message, is_misfit=True)
+        if not isinstance(arguments, dict):
+            return told("The arguments must be a JSON object.", is_misfit=True)
+        shown = {name: value for name, value in arguments.items() if name not in tool.bind}
+        findings = schema_findings(tool.schema, _encode(shown)) if tool.schema else []
+        if findings:
+            return told("The arguments do not fit the schema.", is_misfit=True, findings=findings[:10])
+        behind = behind_call(tool, shown)
+        if behind is None:
+            return tool, shown
+        return self._find_behind(call, behind)
+
+    def _find_behind(self, call: AskedCall, behind: BehindCall) -> tuple[ToolSpec, dict[str, Any]] | CallOutcome:
+        """Find the tool to which another one passes a call on."""
+        offered = self._spec.tool(behind.name)
+        target = target_of(behind, offered)
+        if target is not None:
+            findings = schema_findings(target.schema, _encode(behind.arguments)) if target.schema else []
+            if findings:
+                return told("The arguments do not fit the schema.", is_misfit=True, findings=findings[:10])
+            return target, behind.arguments
+        if behind.is_delegated and (offered is None or offered.kind not in ("agent", "workflow")):
+            names = [tool.name for tool in self._spec.tools if tool.kind in ("agent", "workflow")]
+            return told("unknown_agent", is_misfit=True, agents=[*sorted(names), INTERPRETER])
+        if behind.name == call.name:
+            return told(f"{call.name} cannot call itself.", is_misfit=True)
+        return self._find(AskedCall(id=call.id, name=behind.name, arguments=_encode(behind.arguments).decode()))
+
+    async def _permitted(self, wanted: WantedCall, verdict: PolicyVerdict) -> CallOutcome:
+        note: dict[str, Any] = {}
+        if needs_approval(self._spec, wanted, verdict):
+            answer = await ask_approval(self._spec, wanted, verdict)
+            if not answer.approved:
+                return told("a person said no", reason=answer.reason)
+            if isinstance(answer.form, dict) and wanted.tool.editable:
+                changed = {**answer.form, **{name: wanted.arguments[name] for name in wanted.tool.bind}}
+                if changed != wanted.arguments:
+                    wanted = msgspec.structs.replace(wanted, arguments=changed)
+                    note = {"changed_by": ", ".join(answer.by), "performed_with": changed}
+        return await self._perform(wanted, note)
+
+    async def _perform(self, wanted: WantedCall, note: dict[str, Any]) -> CallOutcome:
+        tool = wanted.tool
+        try:
+            if tool.kind == "person":
+                return await self._ask_person(wanted)
+            result = await self._performer.perform(wanted)
+            while tool.kind == "mcp" and (again := await answer_server(self._spec, wanted, result.raw)) is not None:
+                wanted = again
+                result = await self._performer.perform(wanted)
+        except BudgetExceeded as short:
+            if self._spec.on_exhausted == "fail":
+                raise
+            return told(f"{tool.name} was not called: {short.message}")
+        except OutcomeUnknown:
+            if tool.on_unknown == "fail":
+                raise
+            return told("may have happened; do not repeat")
+        except _TOLD as error:
+            failure = recorded(error) or failure_of(error)
+            if tool.on_error == "fail":
+                raise
+            return failed(failure)
+        outcome = await result_of(result, self._spec.result_bytes, note)
+        return msgspec.structs.replace(outcome, is_untrusted="untrusted" in tool.touches)
+
+    async def _ask_person(self, wanted: WantedCall) -> CallOutcome:
+        choices = wanted.arguments.get("choices") or []
+        answer_schema = {"type": "string", "enum": choices} if choices else {"type": "string"}
+        form = {"type": "object", "properties": {"answer": answer_schema}, "required": ["answer"]}
+        await emit_chunk(self._spec.stream, {"kind": "ask", "tool": wanted.tool.name})
+        answer = await ask_people(
+            QuestionOrder(
+                place=wanted.tool.name,
+                title=str(wanted.arguments["question"])[:500],
+                about={"agent": self._spec.agent, "question": wanted.arguments["question"], "choices": choices},
+                form=form,
+                of=wanted.tool.of,
+                timeout_ms=wanted.tool.timeout_ms,
+            )
+        )
+        if not answer.approved:
+            return told("nobody answered" if not answer.by else "a person said no", reason=answer.reason)
+        said = answer.form.get("answer") if isinstance(answer.form, dict) else None
+        told_as = {"answer": said, "by": answer.by, **({"comment": answer.reason} if answer.reason else {})}
+        return CallOutcome(_encode(told_as).decode(), is_performed=True)

@@ -1,0 +1,84 @@
+"""What one turn of an agent passes to the next."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from weft.agents.models.estimate import corrected, messages_chars, tokens_of
+from weft.agents.models.step import ModelAnswer
+from weft.authoring.agents.reply import Usage
+from weft.authoring.agents.usage import with_answer
+from weft.ports.models import ModelMessage, TextPart
+
+
+class TurnState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What one turn passes to the next. The conversation itself is in blobs."""
+
+    add: tuple[ModelMessage, ...]
+    """What came since the last link of the conversation."""
+    head: str = ""
+    turn: int = 0
+    turns: int
+    """How many turns there may be. People may allow more."""
+    misfits: int = 0
+    """How many turns in a row were repairs."""
+    same: int = 0
+    """How many turns in a row had the calls and results of the turn before."""
+    last: str = ""
+    """The digest of the calls and results of the last turn."""
+    is_tainted: bool = False
+    """The run has taken in words of strangers."""
+    used: dict[str, int] = {}
+    """How often tools with a limit were called."""
+    last_ref: str = ""
+    """The reference to the newest result that is kept."""
+    usage: Usage = Usage()
+    chars: int = 0
+    """How many characters the conversation up to ``head`` has."""
+    tokens: int = 0
+    """How many tokens that is by the provider's last count; 0 if it was not counted."""
+    model: str = ""
+
+    def after(self, answer: ModelAnswer) -> TurnState:
+        """Return the state after an answer, with nothing to add yet."""
+        said = len(answer.text) + sum(len(call.name) + len(call.arguments) for call in answer.calls)
+        return msgspec.structs.replace(
+            self,
+            add=(),
+            head=answer.head,
+            usage=with_answer(self.usage, answer),
+            chars=self.chars + messages_chars(self.add) + said,
+            tokens=answer.usage.input + answer.usage.output,
+            model=answer.model,
+        )
+
+    def total_chars(self) -> int:
+        """Return how many characters the next request has."""
+        return self.chars + messages_chars(self.add)
+
+    def chars_per_token(self) -> float:
+        """Return how many characters a token has, by the provider's last count."""
+        return corrected(self.chars, self.tokens)
+
+    def next_tokens(self) -> int:
+        """Return about how many tokens the next request has."""
+        known = self.tokens or tokens_of(self.chars, self.chars_per_token())
+        return known + tokens_of(messages_chars(self.add), self.chars_per_token())
+
+
+def first_messages(system: str, prompt: Any) -> tuple[ModelMessage, ...]:
+    """Return the messages that a conversation begins with."""
+    parts = (TextPart(prompt),) if isinstance(prompt, str) else tuple(prompt)
+    return (*system_message(system), ModelMessage(role="user", parts=parts))
+
+
+def system_message(system: str) -> tuple[ModelMessage, ...]:
+    """Return the system text as a message; none if it is empty."""
+    return (ModelMessage(role="system", parts=(TextPart(system),)),) if system else ()
+
+
+def user_message(text: str) -> ModelMessage:
+    """Return what the loop itself tells the model."""
+    return ModelMessage(role="user", parts=(TextPart(text),))

@@ -1,0 +1,180 @@
+"""The loop as a workflow. A run of an agent is a run of the workflow with the agent's name.
+
+Agents that documents describe have no name of their own; their runs are runs of ``weft.agent`` and bring their spec.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping
+from typing import Any, Protocol, cast
+
+import msgspec
+
+from weft.agents.conversation import HeldBlob
+from weft.agents.models.aliases import ModelAliases
+from weft.agents.spec import AgentSpec, decode_spec, encode_spec
+from weft.agents.tools.spec import ToolSpec
+from weft.authoring.agents.agent import VERSION, WORKFLOW, Agent, AgentInput, read_input
+from weft.authoring.agents.conversations import StoredConversation, conversations_here, service_here, take_over
+from weft.authoring.agents.covers import check_prices
+from weft.authoring.agents.model_calls import ModelAsker
+from weft.authoring.agents.offered import known_tools, sources_in, with_reading, with_rules
+from weft.authoring.agents.operations import here, is_recorded, recorded_value
+from weft.authoring.agents.performers import ToolPerformer
+from weft.authoring.agents.permission import RunPolicy
+from weft.authoring.agents.reply import Reply
+from weft.authoring.agents.tool_calls import ToolCalls
+from weft.authoring.agents.turn_model import TurnModel
+from weft.authoring.agents.turn_state import TurnState, first_messages, system_message
+from weft.authoring.agents.turns import AgentLoop
+from weft.authoring.context import Context
+from weft.authoring.runnable import Runnable, RunnableGroup
+from weft.authoring.steps import Step
+from weft.authoring.workflows import Workflow, WorkflowProgram
+from weft.core.ids import tenant_prefix
+from weft.errors import UnknownWorkflow
+from weft.runtime.run.driver import CodeDriver
+from weft.steps.codec import Codec
+from weft.steps.signature import Signature
+
+TOOLS = "tools"
+"""The step that asks MCP servers for their tools."""
+KEPT_ROUNDS = 2
+"""How many rounds the state of a run keeps. Waking costs no more than these, however long the conversation."""
+
+
+class DeclaredAliases(Protocol):
+    """The models that a program declares."""
+
+    @property
+    def aliases(self) -> ModelAliases:
+        """All models that can be asked."""
+        ...
+
+
+class AgentGroup(RunnableGroup, Protocol):
+    """What is registered where a run of an agent runs."""
+
+    models: DeclaredAliases
+
+    def find_step(self, name: str) -> Step[Any, Any] | None: ...
+
+    def newest(self, name: str) -> Runnable[Any] | None: ...
+
+    def step_names(self) -> list[str]: ...
+
+    def runnable_names(self) -> list[str]: ...
+
+
+class AgentProgram(WorkflowProgram):
+    """The program of an agent's runs."""
+
+    def __init__(self, workflow: Workflow[Any, Any], context: Context) -> None:
+        super().__init__(workflow, context)
+        self.defaults = _no_defaults  # type: ignore[assignment]  # the input is complete
+        self._agent_context = context
+
+    def check(self, given: Mapping[str, Any] | bytes) -> bytes:
+        """Return the input of a new run as JSON. Raises BadValue."""
+        if isinstance(given, bytes):
+            read_input(given)
+            return given
+        return super().check(given)
+
+    def begin(self, driver: CodeDriver, given: bytes, defaults: bytes) -> Coroutine[Any, Any, Any]:
+        """Begin the loop with its recorded input."""
+        group = self._workflow.group.root()
+        return run_agent(self._agent_context, cast("AgentGroup", group), self._read(given))
+
+    def _read(self, given: bytes) -> AgentInput:
+        """Read the input of a run. A goal gives the arguments of the agent by name."""
+        named = msgspec.json.decode(given)
+        if isinstance(self._workflow, Agent) and isinstance(named, dict) and named.get("agent") != self._workflow.name:
+            return read_input(self._workflow.given(named))
+        return read_input(given)
+
+
+def agent_program(group: RunnableGroup, context: Context) -> AgentProgram:
+    """Return the program of ``weft.agent``, for agents that documents describe: their runs bring their own spec."""
+
+    async def perform(_: Context) -> Reply[Any]:
+        """Run the loop of an agent: ``AgentProgram`` says how."""
+        raise AssertionError
+
+    signature = Signature([], [], Codec.of(Reply[Any]), takes_context=True)
+    workflow: Workflow[Any, Any] = Workflow(group, WORKFLOW, perform, signature, version=VERSION, timeout_ms=0)
+    return AgentProgram(workflow, context)
+
+
+async def run_agent(ctx: Context, group: AgentGroup, given: AgentInput) -> Reply[Any]:
+    """Run an agent from its recorded input."""
+    aliases = group.models.aliases
+    agent = group.newest(given.agent)
+    declared = agent if isinstance(agent, Agent) else None
+    more = await _tools_of_servers(ctx, declared if given.spec is None else None)
+    fresh = None
+    if not is_recorded("spec"):
+        RunPolicy(service_here(), given.agent, ()).check_budget()
+        fresh = encode_spec(given.spec or _spec_of(group, given.agent, more))
+    recorded = await recorded_value("spec", "spec", fresh)
+    spec = decode_spec(recorded.raw)
+    if fresh is not None:
+        check_prices(spec.agent, spec.models, aliases, here().driver.machine.state.currency)
+    spec_ref = f"cas://sha256:{recorded.digest}"
+    held = HeldBlob(at=spec_ref, size=len(recorded.raw))
+    policy = RunPolicy(service_here(), spec.agent, spec.approvers)
+    tools = ToolCalls(ctx, spec, given.inputs, ToolPerformer(group, spec.agent, held), policy)
+    codec = Codec.of(declared.declaration.output) if declared is not None and given.spec is None else None
+    loop = AgentLoop(ctx, spec, TurnModel(ctx, spec, spec_ref, ModelAsker(aliases, spec.models, policy)), tools, codec)
+    state = await _first_state(ctx, spec, given)
+    return await ctx.loop("turn", loop.turn, state=state, keep=KEPT_ROUNDS)
+
+
+async def _first_state(ctx: Context, spec: AgentSpec, given: AgentInput) -> TurnState:
+    first = first_messages(spec.system, given.prompt)
+    if not given.history:
+        return TurnState(add=first, turns=spec.turns)
+    found, history = conversations_here(), given.history
+
+    async def read_history() -> StoredConversation:
+        return await take_over(found(), history, system_message(spec.system))
+
+    before = await ctx.step("history", read_history)
+    return TurnState(add=first[-1:], head=before.head, chars=before.chars, turns=spec.turns)
+
+
+def _spec_of(group: AgentGroup, name: str, more: list[ToolSpec]) -> AgentSpec:
+    """Return what decides about a run that begins now. ``more``: the tools of MCP servers."""
+    aliases, declared = group.models.aliases, _agent_named(group, name).declaration
+    tools = with_reading([*known_tools(declared.tools, group), *more])
+    return declared.spec(aliases.chain(declared.model), tools, aliases.get(declared.model).supports)
+
+
+async def _tools_of_servers(ctx: Context, declared: Agent[Any] | None) -> list[ToolSpec]:
+    """Return the tools that only servers know, as they were when the run began."""
+    sources = sources_in(declared.declaration.tools) if declared is not None else []
+    if not sources and not is_recorded(TOOLS):
+        return []
+    service = service_here()
+
+    tenant = tenant_prefix(ctx.run_id)
+
+    async def find_tools() -> list[ToolSpec]:
+        return [
+            with_rules(spec, rules)
+            for source, rules in sources
+            for spec in await source.offered_tools(service().store, tenant)
+        ]
+
+    return await ctx.step(TOOLS, find_tools)
+
+
+def _agent_named(group: AgentGroup, name: str) -> Agent[Any]:
+    found = group.newest(name)
+    if isinstance(found, Agent):
+        return found
+    raise UnknownWorkflow(f'There is no agent "{name}" here.', hint="Import the file that declares it.")
+
+
+def _no_defaults(_: bytes | None) -> bytes:
+    return b""

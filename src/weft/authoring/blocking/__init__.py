@@ -1,0 +1,1 @@
+"""Blocking use of apps and clients, for programs without an event loop: Flask, Django, scripts."""

@@ -1,0 +1,108 @@
+"""Encode spans as OTLP, the bytes that collectors take. Pure.
+
+The encoder of the SDK is made for anything that a program may trace, and takes longer for a span than Weft takes for a
+step. The spans of a host differ in little: ids, times, and attributes that repeat. Those are encoded once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+Attributes = tuple[tuple[str, str | int], ...]
+LinkParts = tuple[int, int, Attributes]
+"""The trace, the span and the attributes of a link."""
+
+_ATTRIBUTE, _LINK_ATTRIBUTE, _RESOURCE_ATTRIBUTE = b"\x4a", b"\x22", b"\x0a"
+ERROR = 2
+
+
+def varint(number: int) -> bytes:
+    """Encode a number in groups of seven bits."""
+    if number < 128:
+        return bytes((number,))
+    parts = bytearray()
+    while number > 127:
+        parts.append(number & 127 | 128)
+        number >>= 7
+    parts.append(number)
+    return bytes(parts)
+
+
+def block(tag: bytes, content: bytes) -> bytes:
+    """Encode a field with a length."""
+    return tag + varint(len(content)) + content
+
+
+@lru_cache(maxsize=4_096)
+def encode_attributes(attributes: Attributes, tag: bytes = _ATTRIBUTE) -> bytes:
+    """Encode attributes of a span."""
+    return b"".join(block(tag, _key_value(key, value)) for key, value in attributes)
+
+
+@lru_cache(maxsize=1_024)
+def encode_name(name: str) -> bytes:
+    """Encode the name of a span."""
+    return block(b"\x2a", _text(name))
+
+
+def encode_span(ids: tuple[bytes, int, int], times: tuple[int, int], middle: bytes, ending: bytes) -> bytes:
+    """Encode a span: its trace, id and parent; its begin and end; its name and kind; and everything else."""
+    trace, own, parent = ids
+    start, end = times
+    body = b"".join(
+        (
+            b"\x0a\x10",
+            trace,
+            b"\x12\x08",
+            own.to_bytes(8),
+            b"\x22\x08" + parent.to_bytes(8) if parent else b"",
+            middle,
+            b"\x39",
+            start.to_bytes(8, "little"),
+            b"\x41",
+            end.to_bytes(8, "little"),
+            ending,
+        )
+    )
+    return block(b"\x12", body)
+
+
+def encode_status(error: str) -> bytes:
+    """Encode the status of a span that failed."""
+    return block(b"\x7a", block(b"\x12", _text(error)) + b"\x18\x02")
+
+
+def encode_links(links: Iterable[LinkParts]) -> bytes:
+    """Encode the links of a span."""
+    return b"".join(
+        block(
+            b"\x6a",
+            b"\x0a\x10" + trace.to_bytes(16) + b"\x12\x08" + span.to_bytes(8)
+            + encode_attributes(attributes, _LINK_ATTRIBUTE),
+        )
+        for trace, span, attributes in links
+    )  # fmt: skip
+
+
+def encode_request(resource: Mapping[str, Any], scope: tuple[str, str], spans: Sequence[bytes]) -> bytes:
+    """Encode a request with spans of one process."""
+    attributes = tuple((key, value if _is_int(value) else str(value)) for key, value in resource.items())
+    head = block(b"\x0a", encode_attributes(attributes, _RESOURCE_ATTRIBUTE))
+    name, version = scope
+    named = block(b"\x0a", block(b"\x0a", name.encode()) + block(b"\x12", version.encode()))
+    return block(b"\x0a", head + block(b"\x12", named + b"".join(spans)))
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _key_value(key: str, value: str | int) -> bytes:
+    content = b"\x18" + varint(value) if isinstance(value, int) else block(b"\x0a", _text(value))
+    return block(b"\x0a", key.encode()) + block(b"\x12", content)
+
+
+def _text(text: str) -> bytes:
+    return text.encode("utf-8", "replace")

@@ -1,0 +1,43 @@
+"""Why no worker performs a task that has a row: the limit of its key or of its queue, and who is ahead of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from weft.core.durations import format_rate
+from weft.observe.diagnosis import IdleTask
+from weft.ports.tasks import STEP_LIMIT, KeyLimit, QueueLimits, TaskOffer
+from weft.runtime.service import RunService
+
+
+async def idle_task(service: RunService, offer: TaskOffer) -> IdleTask:
+    """Describe a task that waits in the shared queue."""
+    tasks = service.store.tasks
+    limits = (await tasks.declared()).get(offer.limit) if offer.limit else (await tasks.limits()).get(offer.queue)
+    standing = ""
+    if isinstance(limits, QueueLimits) and limits.stream:
+        standing = "a host with Redis publishes it on a stream"
+    if limits is not None and (limits.concurrency is not None or limits.rate is not None):
+        found = await service.store.tasks.standing(offer.uid, offer.task)
+        if found is not None:
+            who = f" ({', '.join(found.runs)})" if found.runs else ""
+            standing = f"{allowed(limits)}; {found.running:,} under way, {found.ahead:,} ahead of it{who}"
+    return IdleTask(queue=offer.queue, limit=offer.limit.removeprefix(STEP_LIMIT), key=offer.key, standing=standing)
+
+
+async def published(service: RunService, offers: Sequence[TaskOffer]) -> set[int]:
+    """Return those of these tasks that are published on streams, for workers elsewhere."""
+    tasks = service.store.tasks
+    limits = await tasks.limits() if offers else {}
+    on_streams = [offer for offer in offers if offer.queue in limits and limits[offer.queue].stream]
+    return {offer.task for offer in on_streams if await tasks.standing(offer.uid, offer.task) is None}
+
+
+def allowed(limits: KeyLimit | QueueLimits) -> str:
+    """Say what a limit allows."""
+    if limits.concurrency == 0:
+        return "it is paused"
+    parts = [f"{limits.concurrency:,} at once"] if limits.concurrency is not None else []
+    if limits.rate is not None:
+        parts.append(format_rate(limits.rate, limits.per_ms))
+    return f"allowed are {' and '.join(parts)}"

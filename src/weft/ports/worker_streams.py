@@ -1,0 +1,68 @@
+"""What publishing tasks on streams needs of a Redis server, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+import msgspec
+
+
+class NewEntry(msgspec.Struct, frozen=True):
+    """An entry to add to a stream."""
+
+    stream: str
+    fields: Mapping[str, str]
+    keep: int | None = None
+    """How many entries the stream keeps: the newest. None keeps all."""
+
+
+class StreamEntry(msgspec.Struct, frozen=True):
+    """An entry of a stream. Anybody may have written it, so its fields are bytes."""
+
+    stream: str
+    id: str
+    fields: Mapping[bytes, bytes]
+
+
+class StreamServer(Protocol):
+    """The streams of a Redis server. All are read in the group ``weft``, by workers and by hosts.
+
+    Every method raises Unavailable if the server does not answer, or answers with an error.
+    """
+
+    async def hold(self, key: str, value: str, *, expire_ms: int | None = None) -> str:
+        """Set a key if it has no value. Returns its value. A key that already has this value expires later."""
+        ...
+
+    async def prepare(self, streams: Sequence[str]) -> None:
+        """Make these streams and their groups, where they are missing."""
+        ...
+
+    async def add(self, entries: Sequence[NewEntry]) -> None:
+        """Add entries, in this order. If this raises, any of them may have been added."""
+        ...
+
+    async def read(self, streams: Sequence[str], *, count: int, wait_ms: int) -> Sequence[StreamEntry]:
+        """Return entries that nobody was given yet, and wait for some. They stay until they are removed."""
+        ...
+
+    async def claim_idle(self, stream: str, *, idle_ms: int, count: int) -> Sequence[StreamEntry]:
+        """Take over entries that were given to somebody who has not touched them for this long."""
+        ...
+
+    async def remove(self, stream: str, ids: Sequence[str]) -> None:
+        """Acknowledge and delete entries. Those that are gone do not matter."""
+        ...
+
+    async def tokens(self, stream: str) -> Mapping[str, str]:
+        """Return the ids of all entries of a stream, each with its token; empty if it has none."""
+        ...
+
+    async def members(self, key: str, new: Sequence[str] = ()) -> frozenset[str]:
+        """Add to a set, and return its members."""
+        ...
+
+    async def close(self) -> None:
+        """Close the connections."""
+        ...

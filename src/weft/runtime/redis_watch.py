@@ -1,0 +1,119 @@
+"""Watch the Redis server of a host: say what it is, whether it is used, and what may be lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal
+
+import msgspec
+
+from weft.errors import StoreError, UsageError
+from weft.ports.wal_server import IdentifiedServer, ServerFacts
+from weft.stores.hot.facts import check_server
+from weft.stores.hot.policy import hot_policy
+from weft.stores.hot.promise import promise, server_text, warning
+
+log = logging.getLogger("weft")
+
+LOOK_SECONDS: Final = 10.0
+FIRST_SECONDS: Final = 5.0
+"""How long a start waits for the server. A host works without it."""
+NO_LOSS: Final = "Nothing is lost, whatever happens to Redis: it only wakes hosts and counts requests."
+
+
+class RedisReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host says about its Redis server."""
+
+    role: Literal["hints", "hot"]
+    policy: str = ""
+    """When hops are drained; empty in the role of an aid."""
+    url: str
+    server: str
+    """Name, version, AOF and replicas."""
+    used: bool
+    """Whether the host uses it now."""
+    problem: str = ""
+    """Why it does not."""
+    may_be_lost: str
+    """One sentence."""
+
+    def line(self) -> str:
+        """Return the report as one line of a log."""
+        role = f"hot, policy {self.policy}" if self.role == "hot" else "hints"
+        state = "" if self.used else f"; not used now: {self.problem}"
+        return f"Redis at {self.url} ({role}): {self.server}{state}. {self.may_be_lost}"
+
+
+class RedisWatch:
+    """Asks a server about itself now and then. ``report`` is what it last said."""
+
+    def __init__(self, server: IdentifiedServer, policy: str, problem: Callable[[], str] = lambda: "") -> None:
+        """``policy`` is that of the hot path, or empty. ``problem`` says why the hot path is off; empty if it is on."""
+        self._server = server
+        self._policy = policy
+        self._problem = problem
+        self._facts: ServerFacts | None = None
+        self._silence = ""
+        self._task: asyncio.Task[None] | None = None
+        self._changed: Callable[[RedisReport], Awaitable[None]] | None = None
+
+    @property
+    def report(self) -> RedisReport:
+        """What the host says about its server now."""
+        problem = self._silence or self._problem()
+        return RedisReport(
+            role="hot" if self._policy else "hints",
+            policy=self._policy,
+            url=self._server.url,
+            server=server_text(self._facts) if self._facts is not None else "has not answered yet",
+            used=not problem,
+            problem=problem,
+            may_be_lost=promise(self._facts, hot_policy(self._policy)) if self._policy else NO_LOSS,
+        )
+
+    async def check(self) -> None:
+        """Ask the server before a host starts. Raises UsageError if it cannot be used; it may be away."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._look(), FIRST_SECONDS)
+        if self._facts is None:
+            self._silence = self._silence or "The server does not answer."
+        elif self._policy:
+            check_server(self._facts, self._server.url)
+            if text := warning(self._facts):
+                log.warning("weft: %s", text)
+
+    def start(self, changed: Callable[[RedisReport], Awaitable[None]]) -> None:
+        """Log the report, and pass it to ``changed`` now and whenever it is another one."""
+        log.info("weft: %s", self.report.line())
+        self._changed = changed
+        self._task = asyncio.get_running_loop().create_task(self._run(changed))
+
+    async def close(self) -> None:
+        """Stop watching. The server is closed by whoever opened it."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def _run(self, changed: Callable[[RedisReport], Awaitable[None]]) -> None:
+        told: RedisReport | None = None
+        while True:
+            report = self.report
+            if report != told:
+                with contextlib.suppress(StoreError):
+                    await changed(report)
+                    told = report
+            await asyncio.sleep(LOOK_SECONDS)
+            await self._look()
+
+    async def _look(self) -> None:
+        try:
+            self._facts = await self._server.facts()
+            self._silence = ""
+        except StoreError as error:
+            self._silence = error.message
+        except UsageError as error:  # a certificate that cannot be read
+            self._silence = error.message

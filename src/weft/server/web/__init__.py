@@ -1,0 +1,1 @@
+"""The files of the web UI, and the headers that they are sent with."""

@@ -1,0 +1,174 @@
+"""The lane of hops: one entry of the WAL at a time. Anything but an acknowledgement breaks the WAL for ever.
+
+A WAL that broke is never written again, not even if it is found whole: a server that forgot that it was sealed would
+acknowledge what nobody will read. Rules: docs/internals/hot-path.md#rule-14.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from weft.core.ids import Seq
+from weft.ports.boundary import boundary
+from weft.ports.store import Append
+from weft.ports.wal_server import WalServer
+from weft.stores.hot.entries import ENTRY_APPENDS_MAX, ENTRY_BYTES_MAX, encode, size_max
+from weft.stores.hot.owned_runs import OwnedRuns, is_plain
+from weft.stores.hot.policy import HotPolicy
+from weft.stores.hot.tails import Tails
+
+log = logging.getLogger("weft")
+
+BYTES_MAX: Final = 64 * 1024 * 1024
+"""How much may be acknowledged and not drained, before new hops wait."""
+ENTRIES_PER_TRIM: Final = 64
+
+
+class HotLane:
+    """Writes hops to the WAL in use."""
+
+    def __init__(self, server: WalServer, tails: Tails, runs: OwnedRuns, policy: HotPolicy) -> None:
+        self._server = server
+        self._tails = tails
+        self._runs = runs
+        self._policy = policy
+        self._lock = asyncio.Lock()
+        self.wal: int | None = None
+        """The WAL in use; None while there is none."""
+        self.last = 0
+        """The number of its last entry."""
+        self.broken = ""
+        """Why the last WAL broke; empty while it is whole."""
+        self._trimmed = 0
+        self._trimmed_at = 0
+        """The last entry when the WAL was last trimmed."""
+        self.on_broken: Callable[[int], None] = lambda *_: None
+        self.on_hops: Callable[[], None] = lambda: None
+        """Called after hops were acknowledged."""
+        self._room = asyncio.Event()
+        self._room.set()
+
+    def use(self, wal: int) -> None:
+        """Write to this WAL from now on. It is new and empty."""
+        self.wal, self.last, self.broken = wal, 0, ""
+        self._trimmed = self._trimmed_at = 0
+
+    def is_hot(self, append: Append) -> bool:
+        """Return whether an append may go to the WAL in use: it is a plain hop, and its run is attached."""
+        wal = self.wal
+        if wal is None or not is_plain(append):
+            return False
+        run = self._runs.find(append)
+        return run is not None and run.wal == wal and size_max(append) <= ENTRY_BYTES_MAX
+
+    async def write(self, batch: Sequence[Append]) -> bool:
+        """Write one entry. Returns False if it was not acknowledged, and must go to the durable store instead."""
+        async with self._lock:
+            if self.is_full():
+                await self._wait_for_room()
+            wal, entry = self.wal, self.last + 1
+            if wal is None or not all(map(self.is_hot, batch)):
+                return False  # things have changed while it waited
+            boundary("wal.before")
+            try:
+                await self._server.append(wal, entry, encode(batch), self._trim_with(entry))
+            except BaseException as error:
+                self.break_wal(wal, str(error) or type(error).__name__)
+                if isinstance(error, Exception):
+                    return False
+                raise
+            boundary("wal.after")
+            if self.wal != wal:
+                return False  # somebody has drained it and will not look again
+            self.last = entry
+            self._acknowledge(batch, entry)
+        self.on_hops()
+        return True
+
+    def _acknowledge(self, batch: Sequence[Append], entry: int) -> None:
+        now = asyncio.get_running_loop().time()
+        for append in batch:
+            run = self._runs.find(append)
+            assert run is not None, "only known runs are hot"
+            run.seq = Seq(append.seq + len(append.events))
+            self._tails.add(append, entry, now)
+
+    def break_wal(self, wal: int, reason: str) -> None:
+        """Never write to this WAL again."""
+        if self.wal != wal:
+            return
+        self.wal, self.broken = None, reason
+        self._room.set()
+        log.warning(
+            "weft: the write-ahead log in Redis broke (%s); commits go to the store until it has a new one", reason
+        )
+        self.on_broken(wal)
+
+    # --- bounds ---------------------------------------------------------------------------------------------------
+
+    def is_full(self) -> bool:
+        """Return whether new hops must wait, because too much is not drained or has waited for too long."""
+        if self._tails.size_bytes >= BYTES_MAX:
+            return True
+        oldest = self._tails.oldest()
+        return oldest is not None and asyncio.get_running_loop().time() - oldest >= self._policy.age_seconds_max
+
+    async def _wait_for_room(self) -> None:
+        while self.wal is not None and self.is_full():
+            self._room.clear()
+            self.on_hops()
+            await self._room.wait()
+
+    def on_drained(self) -> None:
+        """Let hops go on that wait for room."""
+        self._room.set()
+
+    # --- trimming -------------------------------------------------------------------------------------------------
+
+    def _trim_with(self, entry: int) -> int | None:
+        """Return up to which entry to trim together with this one; None most of the time."""
+        if entry - self._trimmed_at < ENTRIES_PER_TRIM:
+            return None
+        self._trimmed_at = entry
+        upto = self._drained_entry()
+        if upto <= self._trimmed:
+            return None
+        self._trimmed = upto
+        return upto
+
+    def _drained_entry(self) -> int:
+        """Return the last entry before the oldest one that is not known to be drained."""
+        first = self._tails.first_entry()
+        return self.last if first is None else first - 1
+
+    async def trim(self) -> None:
+        """Trim the WAL while nothing is written to it."""
+        if self._lock.locked():
+            return
+        async with self._lock:
+            wal, upto = self.wal, self._drained_entry()
+            if wal is None or upto <= self._trimmed:
+                return
+            try:
+                await self._server.trim(wal, upto)
+            except BaseException as error:
+                self.break_wal(wal, str(error) or type(error).__name__)
+                if isinstance(error, Exception):
+                    return
+                raise
+            self._trimmed = upto
+
+
+def entries(batch: Sequence[Append]) -> Iterator[Sequence[Append]]:
+    """Split a batch into parts that fit into one entry each, nearly always one."""
+    start, total = 0, 0
+    for place, append in enumerate(batch):
+        size = size_max(append)
+        if place > start and (place - start >= ENTRY_APPENDS_MAX or total + size > ENTRY_BYTES_MAX):
+            yield batch[start:place]
+            start, total = place, 0
+        total += size
+    yield batch[start:]

@@ -1,0 +1,161 @@
+"""The tails of runs: what the WAL has acknowledged, and the durable store is not known to have. Pure."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from weft.core.ids import Epoch, RunUid, Seq
+from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, Append, StoredEvent
+
+EVENT_BYTES: Final = 100
+"""What an event in memory takes besides its body."""
+
+
+class AckedHop(NamedTuple):
+    """One append in a tail."""
+
+    entry: int
+    """The number of the entry of the WAL that has it."""
+    since: float
+    last: Seq
+    """The number of its last event."""
+    size_bytes: int
+
+
+class Tail(msgspec.Struct, eq=False):
+    """The tail of one run: consecutive appends of one epoch, merged."""
+
+    uid: RunUid
+    epoch: Epoch
+    seq: Seq
+    """The number of the last event before the tail."""
+    events: list[StoredEvent] = []
+    hops: deque[AckedHop] = msgspec.field(default_factory=deque)
+    refs: list[str] = []
+    idle_until: UnsetType | None = UNSET
+
+    @property
+    def end(self) -> Seq:
+        """Return the number of the last event."""
+        return Seq(self.seq + len(self.events))
+
+    @property
+    def since(self) -> float:
+        """Return when its oldest hop was acknowledged."""
+        return self.hops[0].since
+
+    @property
+    def entry(self) -> int:
+        """Return the oldest entry of the WAL that has a part of it."""
+        return self.hops[0].entry
+
+    def piece(self) -> Append:
+        """Return as much of the tail as one append can hold, from its beginning."""
+        count = _count(self.events, EVENTS_PER_APPEND_MAX, BYTES_PER_APPEND_MAX)
+        return Append(
+            uid=self.uid,
+            epoch=self.epoch,
+            seq=self.seq,
+            events=self.events[:count],
+            refs=tuple(self.refs),
+            idle_until=self.idle_until,
+        )
+
+    def is_before(self, append: Append) -> bool:
+        """Return whether an append goes on where the tail ends."""
+        return append.epoch == self.epoch and append.seq == self.end
+
+    def fits_before(self, append: Append) -> bool:
+        """Return whether the tail and an append that goes on with it fit into one append."""
+        events = [*self.events, *append.events]
+        return _count(events, EVENTS_PER_APPEND_MAX, BYTES_PER_APPEND_MAX) == len(events)
+
+    def before(self, append: Append) -> Append:
+        """Return the tail and an append that goes on with it, as one append."""
+        fields = {name: getattr(append, name) for name in Append.__struct_fields__}
+        fields["seq"] = self.seq
+        fields["events"] = [*self.events, *append.events]
+        fields["refs"] = (*self.refs, *append.refs)
+        if append.idle_until is UNSET:
+            fields["idle_until"] = self.idle_until
+        return Append(**fields)
+
+
+def _count(events: Sequence[StoredEvent], most: int, bytes_max: int) -> int:
+    """Return how many of these events one append can hold. At least one."""
+    total = 0
+    for count, event in enumerate(events[:most]):
+        total += len(event.body)
+        if total > bytes_max and count:
+            return count
+    return min(len(events), most)
+
+
+class Tails:
+    """The tails of all runs of this process."""
+
+    def __init__(self) -> None:
+        self._tails: dict[RunUid, Tail] = {}
+        """Those with the oldest hops come first. Those that were drained in part are placed to within a drain."""
+        self.size_bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._tails)
+
+    def __contains__(self, uid: RunUid) -> bool:
+        return uid in self._tails
+
+    def __iter__(self) -> Iterator[Tail]:
+        return iter(self._tails.values())
+
+    def get(self, uid: RunUid) -> Tail | None:
+        return self._tails.get(uid)
+
+    def add(self, append: Append, entry: int, now: float) -> None:
+        """Add an append that the WAL has in this entry. It goes on where the tail of its run ends."""
+        tail = self._tails.get(append.uid)
+        if tail is None:
+            tail = self._tails[append.uid] = Tail(append.uid, append.epoch, append.seq)
+        assert tail.is_before(append), "a hop was acknowledged that does not follow the one before it"
+        size = sum([len(event.body) + EVENT_BYTES for event in append.events])
+        tail.events.extend(append.events)
+        tail.hops.append(AckedHop(entry, now, tail.end, size))
+        if append.refs:
+            tail.refs.extend(append.refs)
+        if append.idle_until is None:
+            tail.idle_until = None
+        self.size_bytes += size
+
+    def drained(self, uid: RunUid, upto: Seq) -> None:
+        """Forget the events of a tail up to this number: the durable store has them."""
+        tail = self._tails.get(uid)
+        if tail is None or upto <= tail.seq:
+            return
+        while tail.hops and tail.hops[0].last <= upto:
+            self.size_bytes -= tail.hops.popleft().size_bytes
+        del self._tails[uid]
+        if tail.hops:
+            del tail.events[: upto - tail.seq]
+            tail.seq = upto
+            self._tails[uid] = tail  # what is left came while the rest was drained, like the tails at the end
+
+    def drop(self, uid: RunUid) -> None:
+        """Forget the tail of a run that is another host's now."""
+        tail = self._tails.pop(uid, None)
+        if tail is not None:
+            self.size_bytes -= sum(hop.size_bytes for hop in tail.hops)
+
+    def oldest(self) -> float | None:
+        """Return when the oldest hop was acknowledged, to within the duration of a drain; None without tails."""
+        for tail in self._tails.values():
+            return tail.hops[0].since
+        return None
+
+    def first_entry(self) -> int | None:
+        """Return the oldest entry of the WAL that is needed, exactly; None if none is."""
+        return min([tail.hops[0].entry for tail in self._tails.values()], default=None)

@@ -1,0 +1,90 @@
+"""WALs in memory: what a durable store knows of them."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
+from weft.ports.wals import Loss, Wal
+from weft.stores.memory.content import MemoryContent, StoredWal
+
+
+class MemoryWals:
+    """The WALs of a memory store."""
+
+    def __init__(self, content: MemoryContent) -> None:
+        self._content = content
+
+    async def namespace(self) -> str:
+        return self._content.deployment.setdefault("namespace", secrets.token_hex(8))
+
+    async def redis_id(self) -> str | None:
+        return self._content.deployment.get("redis")
+
+    async def agree_redis_id(self, expected: str | None, new: str) -> str:
+        if self._content.deployment.get("redis") == expected:
+            self._content.deployment["redis"] = new
+        return self._content.deployment["redis"]
+
+    async def see_redis_id(self, host: HostId, seen: str | None) -> None:
+        joined = self._content.hosts.get(host)
+        if joined is not None:
+            joined.redis = seen
+
+    async def seen_redis_ids(self) -> Mapping[HostId, str | None]:
+        return {host: joined.redis for host, joined in self._content.hosts.items()}
+
+    async def open(self, host: HostId, redis: str) -> int:
+        number = len(self._content.wals) + 1
+        opened_at = Millis(time.time_ns() // 1_000_000)
+        self._content.wals[number] = StoredWal(Wal(id=number, host=host, redis=redis, opened_at=opened_at, last=0))
+        self._content.host_wals[host] = number
+        return number
+
+    async def note(self, wal: int, last: int) -> bool:
+        row = self._content.wals[wal]
+        if row.drained:
+            return False
+        row.wal = msgspec.structs.replace(row.wal, last=max(last, row.wal.last))
+        return True
+
+    async def attach(self, wal: int, host: HostId, runs: Mapping[RunUid, Epoch]) -> Sequence[RunUid]:
+        row = self._content.wals[wal]
+        if row.drained or row.wal.host != host:
+            return []
+        attached = []
+        for uid, epoch in runs.items():
+            run = self._content.open.get(uid)
+            if run is not None and run.owner == host and run.epoch == epoch:
+                run.wal = wal
+                attached.append(uid)
+        return attached
+
+    async def attached(self, wal: int, *, limit: int) -> Sequence[RunId]:
+        host = self._content.wals[wal].wal.host
+        found = [run.id for run in self._content.open.values() if run.wal == wal and run.owner == host]
+        return sorted(found)[:limit]
+
+    async def undrained(self, hosts: Sequence[HostId]) -> Sequence[Wal]:
+        return [row.wal for row in self._content.wals.values() if not row.drained and row.wal.host in hosts]
+
+    async def mark_drained(self, wal: int, *, forced: bool = False, loss: Loss | None = None) -> bool:
+        row = self._content.wals[wal]
+        if row.drained:
+            return False
+        row.drained, row.forced = True, forced
+        if loss is not None:
+            self._content.losses.append(loss)
+        return True
+
+    async def losses(self) -> Sequence[Loss]:
+        return list(self._content.losses)
+
+    async def acknowledge_losses(self) -> int:
+        count = len(self._content.losses)
+        self._content.losses.clear()
+        return count

@@ -1,0 +1,170 @@
+"""Hints over a channel of Redis: a process publishes one after its commit, and hosts hear it within milliseconds.
+
+Whoever was disconnected acts as if it had heard one, and as long as it is disconnected or Redis is slow, every poll
+counts as one. So nothing depends on Redis but the delay (docs/redis.md#wake-ups).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from typing import Any
+
+from redis.asyncio.client import PubSub
+
+from weft.stores.redis.client import (
+    ANSWER_SECONDS,
+    CALL_SECONDS,
+    Namespace,
+    Outage,
+    disconnect,
+    in_time,
+    new_client,
+)
+
+log = logging.getLogger("weft")
+
+PING_SECONDS = 1.0
+"""How often a silent server is asked whether it is there."""
+PAUSE_SECONDS_FIRST, PAUSE_SECONDS_MAX = 0.1, 2.0
+WAKE_SECONDS_MIN = 0.01
+"""Hints wake a host at most this often, because each wake-up is a query of the store."""
+CLOSE_SECONDS = 0.5
+"""How long a process that ends waits for its last hint to be sent."""
+POLLING = "until it is back, hosts find the work of others by polling"
+
+
+class RedisHints:
+    """Publishes hints of this process, and hears those of others."""
+
+    def __init__(self, url: str, namespace: Namespace) -> None:
+        self._namespace = namespace
+        self._sender_id = secrets.token_hex(8).encode()
+        self._client = new_client(url)
+        self._outage = Outage(url, POLLING)
+        self._sending: asyncio.Task[None] | None = None
+        self._again = False
+        self._listening: asyncio.Task[None] | None = None
+        self._heard: Callable[[], None] = lambda: None
+        self._waking: asyncio.TimerHandle | None = None
+        self._woke_at = 0.0
+        self._channel: str | None = None
+        self.hears = False
+        """Whether hints of others arrive. Never true before ``listen``."""
+
+    # --- sending --------------------------------------------------------------------------------------------------
+
+    def send(self) -> None:
+        """Publish a hint soon. Several calls may become one hint. Call it after the commit."""
+        self._again = True
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._send())
+
+    async def _send(self) -> None:
+        try:
+            while self._again:
+                self._again = False
+                await self._client.publish(await self._channel_name(), self._sender_id)
+        except Exception as error:  # noqa: BLE001 - whatever it is, other hosts will poll
+            log.debug("weft: could not send a hint to other hosts (%s)", error)
+        finally:
+            self._sending = None
+
+    async def _channel_name(self) -> str:
+        if self._channel is None:
+            self._channel = f"weft:{await self._namespace()}:wake"
+        return self._channel
+
+    # --- hearing --------------------------------------------------------------------------------------------------
+
+    def listen(self, heard: Callable[[], None]) -> None:
+        """Call ``heard`` for hints of others from now on, at most once in ``WAKE_SECONDS_MIN``."""
+        self._heard = heard
+        if self._listening is None:
+            self._listening = asyncio.get_running_loop().create_task(self._listen())
+
+    async def _listen(self) -> None:
+        pause = PAUSE_SECONDS_FIRST
+        while True:
+            try:
+                async with self._client.pubsub() as channel:
+                    await self._subscribe(channel)
+                    pause = PAUSE_SECONDS_FIRST
+                    await self._hear(channel)
+            except Exception as error:  # noqa: BLE001 - whatever it is, this host polls
+                self._outage.begins(error)
+            finally:
+                self.hears = False
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, PAUSE_SECONDS_MAX)
+
+    async def _subscribe(self, channel: PubSub) -> None:
+        async with asyncio.timeout(CALL_SECONDS):
+            await channel.subscribe(await self._channel_name())
+            if await channel.get_message(timeout=CALL_SECONDS) is None:
+                raise TimeoutError("it did not confirm the subscription")
+        await self._ping(channel)
+        self.hears = True
+        self._outage.ends()
+        self._on_hint()  # others may have sent hints before
+
+    async def _hear(self, channel: PubSub) -> None:
+        """Read messages until the connection fails."""
+        while True:
+            message = await channel.get_message(timeout=PING_SECONDS)
+            if message is None:
+                await self._ping(channel)
+            else:
+                self._on_message(message)
+
+    async def _ping(self, channel: PubSub) -> None:
+        """Raise TimeoutError if the server does not answer in time."""
+        await channel.ping()
+        while True:
+            answer = asyncio.ensure_future(channel.get_message(timeout=CALL_SECONDS))
+            try:
+                if not await in_time(answer):
+                    raise TimeoutError(f"it did not answer within {ANSWER_SECONDS * 1000:.0f} ms")
+                message = answer.result()
+            finally:
+                if not answer.done():
+                    answer.cancel()
+                    await asyncio.wait({answer})
+            if message is not None and message["type"] == "pong":
+                return
+            if message is not None:
+                self._on_message(message)
+
+    def _on_message(self, message: dict[str, Any]) -> None:
+        # The client may have connected again by itself: then it says "subscribe" a second time.
+        if message["type"] == "subscribe" or (message["type"] == "message" and message["data"] != self._sender_id):
+            self._on_hint()
+
+    def _on_hint(self) -> None:
+        if self._waking is None:
+            loop = asyncio.get_running_loop()
+            self._waking = loop.call_at(max(loop.time(), self._woke_at + WAKE_SECONDS_MIN), self._wake)
+
+    def _wake(self) -> None:
+        self._waking = None
+        self._woke_at = asyncio.get_running_loop().time()
+        self._heard()
+
+    # --- end ------------------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Wait for hints on their way, though not for a server that does not answer, and disconnect."""
+        if self._listening is not None:
+            await _end(self._listening)
+        if self._waking is not None:
+            self._waking.cancel()
+        if self._sending is not None and not await in_time(self._sending, CLOSE_SECONDS):
+            await _end(self._sending)
+        await disconnect(self._client)
+
+
+async def _end(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    await asyncio.wait({task})

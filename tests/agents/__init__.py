@@ -1,0 +1,1 @@
+"""Agents: models, tools, pipelines, policies and budgets."""

@@ -1,0 +1,128 @@
+"""Budgets of agents: no call without cover, and what happens when the budget is used up."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+import weft
+from weft.ports.models import CallPart, ModelMessage, ModelReply, ModelUsage, Part, TextPart
+from weft.testing import World, crash_everywhere
+
+app = weft.App()
+app.model("fast", url="http://127.0.0.1:9/v1", output=1_000, prices=weft.Prices("1", "10"))
+app.model("free", url="http://127.0.0.1:9/v1", output=1_000)
+
+
+@app.step(effect="pure")
+async def look(n: int) -> str:
+    return "found"
+
+
+def said(*parts: Part, tokens: int = 1_000) -> ModelReply:
+    message = ModelMessage(role="assistant", parts=parts)
+    usage = ModelUsage(input=tokens, output=100)
+    return ModelReply(message=message, finish="calls" if message.calls else "stop", usage=usage, model="m")
+
+
+def look_up(n: int) -> ModelReply:
+    return said(CallPart(id=f"c{n}", name="look", arguments=f'{{"n":{n}}}'))
+
+
+DONE = said(TextPart("Done."))
+
+
+def agent(name: str, **options: Any) -> weft.Agent[str]:
+    return app.agent(name, model="fast", tools=[look], **options)
+
+
+roomy = agent("roomy", budget=weft.Budget(money="1 USD", tokens=100_000, calls=10, tools=10))
+few_calls = agent("few_calls", budget=weft.Budget(calls=2))
+one_more = agent("one_more", budget=weft.Budget(tokens=5_000), on_exhausted="answer")
+asks = agent("asks", budget=weft.Budget(calls=1, of=["ann"]), on_exhausted="ask")
+few_tools = agent("few_tools", budget=weft.Budget(per_tool={"look": 1}), on_exhausted="answer")
+
+
+def test_what_was_spent_is_what_the_provider_reported() -> None:
+    world = World(app)
+    world.fake_model("fast", look_up(1), DONE)
+    run = world.start(roomy("go"))
+
+    reply = run.result()
+
+    assert reply.usage.money == Decimal("0.004")  # 2,000 in and 200 out
+    used = world.perform(lambda: app.get(run.id).usage())
+    spent = {line.unit: line.spent for line in used.units}
+    assert spent["tokens"] == 2_200
+    assert spent["money:USD"] == 4_000
+    assert (spent["calls"], spent["tools"]) == (2, 1)
+
+
+def test_a_call_that_is_not_covered_is_not_made() -> None:
+    world = World(app)
+    world.fake_model("fast", look_up(1), look_up(2), DONE)
+    with pytest.raises(weft.RunFailed) as failed:
+        world.run(few_calls("go"))
+    assert failed.value.failure.code == "budget.exceeded"
+    assert len(world.model_calls("fast")) == 2
+
+
+def test_without_cover_for_a_last_answer_the_run_fails() -> None:
+    world = World(app)
+    world.fake_model("fast", *[look_up(n) for n in range(9)])
+    with pytest.raises(weft.RunFailed) as failed:
+        world.run(one_more("go"))
+    assert failed.value.failure.code == "budget.exceeded"
+    assert len(world.model_calls("fast")) < 5
+
+
+def test_people_may_give_it_more() -> None:
+    world = World(app)
+    world.fake_model("fast", look_up(1), DONE)
+    run = world.start(asks("go"))
+    assert [wait.location for wait in run.waiting_for()] == ["turn/~1/budget"]
+    run.answer("turn/~1/budget", form={"amount": 1}, by="ann")
+
+    assert run.result().output == "Done."
+    raised = [event.data for event in run.events if event.kind == "budget_raised"]
+    assert [(one["added"], one["by"]) for one in raised] == [({"calls": 1}, "ann")]
+
+
+def test_a_no_ends_the_run() -> None:
+    world = World(app)
+    world.fake_model("fast", look_up(1), DONE)
+    run = world.start(asks("go"))
+    run.answer("turn/~1/budget", approved=False, by="ann")
+    with pytest.raises(weft.RunFailed) as failed:
+        run.result()
+    assert failed.value.failure.code == "budget.exceeded"
+
+
+def test_a_tool_without_budget_is_told() -> None:
+    world = World(app)
+    world.fake_model("fast", look_up(1), look_up(2), DONE)
+    assert world.run(few_tools("go")).output == "Done."
+    assert len(world.calls(look)) == 1
+    assert "was not called" in world.model_calls("fast")[2].messages[-1].text
+
+
+def test_money_over_a_model_without_prices_is_refused() -> None:
+    free = app.agent("free_agent", model="free", budget=weft.Budget(money="1 USD"))
+    with pytest.raises(weft.UsageError) as refused:
+        free("go")
+    assert refused.value.code == "budget.no_price"
+
+
+def scenario(world: World) -> None:
+    world.fake_model("fast", look_up(1), look_up(2), DONE)
+    run = world.start(few_calls("go"))
+    with pytest.raises(weft.RunFailed):
+        run.result()
+    # A call that died with its process is paid for, and never made beyond the budget.
+    assert len({call.key for call in world.model_calls("fast")}) <= 2
+
+
+def test_the_budget_holds_whatever_crashes() -> None:
+    assert crash_everywhere(app, scenario) > 10

@@ -1,0 +1,76 @@
+"""What a policy says about the calls of an agent: verdicts are recorded, and hold whatever crashes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+import weft
+from tests.agents.test_loop import told
+from weft.testing import World, calls
+
+
+def guarded(*rules: Mapping[str, Any]) -> tuple[weft.App, weft.Agent[str], weft.Step[..., Any]]:
+    app = weft.App(policy={"weft": "policy/1", "rules": list(rules)})
+    app.model("fast", url="http://127.0.0.1:9/v1", fallback=["local"])
+    app.model("local", url="http://127.0.0.1:9/v1")
+
+    @app.step
+    async def post(text: str) -> str:
+        return "posted"
+
+    return app, app.agent("writer", model="fast", tools=[post], approvers=["ann"]), post
+
+
+def test_a_denied_tool_is_told_and_not_performed() -> None:
+    app, writer, post = guarded({"deny": "tool", "names": ["post"], "to": ["agent:writer"]})
+    world = World(app)
+    world.fake_model("fast", calls(post={"text": "x"}), "I may not.")
+
+    assert world.run(writer("post it")).output == "I may not."
+    assert "not permitted" in told(world, 1)
+    assert world.calls(post) == []
+
+
+def test_a_rule_may_ask_its_own_people() -> None:
+    app, writer, _ = guarded({"ask": "tool", "names": ["post"], "when": "args.text == 'x'", "of": ["role:legal"]})
+    world = World(app)
+    world.fake_model("fast", calls(post={"text": "x"}), calls(post={"text": "y"}), "Done.")
+    run = world.start(writer("post it"))
+
+    asked = next(event for event in run.events if event.kind == "ask_opened").data
+    assert asked["of"] == ["role:legal"]
+    run.answer("turn/~0/tools/0/approve", by="lee")
+    assert run.result().output == "Done."
+
+
+def test_a_denied_model_is_replaced_by_its_fallback() -> None:
+    app, writer, _ = guarded({"deny": "model", "names": ["fast"]})
+    world = World(app)
+    world.fake_model("local", "Hi.")
+
+    assert world.run(writer("hi")).output == "Hi."
+
+
+def test_a_run_without_a_permitted_model_fails() -> None:
+    app, writer, _ = guarded({"deny": "model", "names": ["*"]})
+    with pytest.raises(weft.RunFailed) as failed:
+        World(app).run(writer("hi"))
+    assert failed.value.failure.code == "policy.denied"
+
+
+def test_the_verdict_of_a_call_stays_when_the_process_dies() -> None:
+    app, writer, post = guarded({"ask": "tool", "names": ["post"]})
+    world = World(app)
+    world.fake_model("fast", calls(post={"text": "x"}), "Done.")
+    run = world.start(writer("post it"))
+    assert run.waiting_for()
+    world.restart()
+    run.answer("turn/~0/tools/0/approve", by="ann")
+
+    assert run.result().output == "Done."
+    assert len(world.calls(post)) == 1
+    verdicts = [event.data["value"] for event in run.events if event.data.get("of") == "policy"]
+    assert [one["permission"] for one in verdicts] == ["allow", "ask", "allow"]

@@ -1,0 +1,266 @@
+"""The wire to POST /chat/completions: what is sent, and what its answers are read as."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.agents.model_kit import Asked, asking, system, user
+from tests.agents.scripted_server import Say, delta, stream, text, tool_calls, whole
+from tests.steps.http_kit import go
+from weft.ports.models import (
+    BlobPart,
+    CallPart,
+    ModelMessage,
+    ModelReply,
+    ModelUsage,
+    OpaquePart,
+    ResultPart,
+    TextPart,
+    ToolDefinition,
+)
+from weft.steps.secrets import Secret
+
+REFUND = ToolDefinition(name="refund", description="Give money back.", parameters={"type": "object"})
+FIND = ToolDefinition(name="find", description="Find it.", parameters={"type": "object"})
+
+
+def reply_to(*answers: Say, **options: Any) -> tuple[ModelReply, Asked]:
+    async def scenario() -> tuple[ModelReply, Asked]:
+        async with asking(*answers, **options) as asked:
+            return await asked.complete(system("Be brief."), user("hello")), asked
+
+    return go(scenario())
+
+
+def test_a_streamed_text_arrives_in_pieces_and_as_a_whole() -> None:
+    reply, asked = reply_to(text("Hello there"))
+
+    assert reply.message.text == "Hello there"
+    assert reply.finish == "stop"
+    assert reply.model == "m-1"
+    assert reply.usage == ModelUsage(input=120, cached=100, output=30, reasoning=10)
+    assert "".join(chunk.text for chunk in asked.chunks) == "Hello there"
+    assert asked.server.requests[0].path == "/v1/chat/completions"
+    assert asked.sent["messages"] == [
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hello"},
+    ]
+    assert asked.sent["stream"] is True
+
+
+def test_an_answer_that_is_not_streamed_means_the_same() -> None:
+    answer = {"model": "m-1", "choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}
+
+    reply, asked = reply_to(whole(answer), supports=["tools"])
+
+    assert reply.message.text == "Hi"
+    assert "stream" not in asked.sent
+
+
+def test_parallel_tool_calls_come_in_order_with_their_arguments() -> None:
+    reply, _ = reply_to(tool_calls(("c1", "find", '{"id": 1}'), ("c2", "refund", '{"cents": 4200}')))
+
+    assert reply.finish == "calls"
+    assert reply.message.calls == (
+        CallPart(id="c1", name="find", arguments='{"id": 1}'),
+        CallPart(id="c2", name="refund", arguments='{"cents": 4200}'),
+    )
+
+
+def test_calls_without_numbers_are_told_apart_by_their_ids() -> None:
+    reply, _ = reply_to(
+        stream(
+            delta(tool_calls=[{"id": "a", "function": {"name": "find", "arguments": "{}"}}]),
+            delta(tool_calls=[{"id": "b", "function": {"name": "find", "arguments": {"id": 2}}}]),
+            {"choices": [{"delta": {}, "finish_reason": "stop"}]},
+        )
+    )
+
+    assert [(call.id, call.arguments) for call in reply.message.calls] == [("a", "{}"), ("b", '{"id":2}')]
+    assert reply.finish == "calls"
+
+
+@pytest.mark.parametrize(
+    ("finish", "more", "meaning"),
+    [
+        ("length", {}, "length"),
+        ("content_filter", {}, "refused"),
+        ("stop", {"refusal": "I will not."}, "refused"),
+        ("eos", {}, "stop"),
+    ],
+)
+def test_the_way_an_answer_ends_is_told(finish: str, more: dict[str, Any], meaning: str) -> None:
+    reply, _ = reply_to(text("well", finish=finish, **more))
+
+    assert reply.finish == meaning
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": "many"}, {"prompt_tokens": -1}])
+def test_an_answer_without_usage_is_counted_by_estimate_and_marked_so(usage: Any) -> None:
+    reply, _ = reply_to(text("four words are here", usage=usage))
+
+    assert reply.usage.is_estimate
+    assert reply.usage.input > 0
+    assert reply.usage.output > 0
+
+
+def test_options_of_the_alias_and_the_call_are_sent_as_they_are() -> None:
+    async def scenario() -> None:
+        async with asking(text("ok"), options={"temperature": 0, "seed": 1}, model="big", output=900) as asked:
+            await asked.complete(options={"seed": 2, "user": None}, output_tokens=500, key="u1/turn/~0/model")
+
+            sent = asked.sent
+            assert (sent["temperature"], sent["seed"], sent["model"]) == (0, 2, "big")
+            assert "user" not in sent
+            assert sent["max_completion_tokens"] == 500
+            assert asked.server.requests[0].headers["idempotency-key"] == "u1/turn/~0/model"
+
+    go(scenario())
+
+
+def test_the_old_name_of_the_limit_is_kept_if_an_option_has_it() -> None:
+    _, asked = reply_to(text("ok"), options={"max_tokens": 100})
+
+    assert asked.sent["max_tokens"] == 100
+    assert "max_completion_tokens" not in asked.sent
+
+
+def test_tools_are_sent_by_name_so_that_caches_of_prefixes_hold() -> None:
+    async def scenario() -> None:
+        async with asking(text("ok")) as asked:
+            await asked.complete(tools=(REFUND, FIND))
+
+            assert [tool["function"]["name"] for tool in asked.sent["tools"]] == ["find", "refund"]
+            assert list(asked.sent)[:3] == ["model", "tools", "messages"]
+
+    go(scenario())
+
+
+@pytest.mark.parametrize(
+    ("schema", "strict"),
+    [
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "string"}},
+                "required": ["a"],
+                "additionalProperties": False,
+            },
+            True,
+        ),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}, False),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}, False),
+        (
+            {"type": "object", "properties": {"a": {"minimum": 1}}, "required": ["a"], "additionalProperties": False},
+            False,
+        ),
+        ({"type": "array", "items": {"type": "string"}}, False),
+    ],
+)
+def test_a_schema_is_strict_only_in_the_strict_subset(schema: dict[str, Any], strict: bool) -> None:
+    async def scenario() -> None:
+        async with asking(text("{}")) as asked:
+            await asked.complete(output_schema=schema)
+
+            assert asked.sent["response_format"]["json_schema"]["strict"] is strict
+
+    go(scenario())
+
+
+def test_a_model_without_schema_is_sent_none() -> None:
+    async def scenario() -> None:
+        async with asking(text("{}"), supports=["stream"]) as asked:
+            await asked.complete(output_schema={"type": "object"})
+
+            assert "response_format" not in asked.sent
+
+    go(scenario())
+
+
+def test_ids_that_a_provider_repeats_or_omits_are_unique_when_they_go_back() -> None:
+    conversation = (
+        ModelMessage(
+            role="assistant",
+            parts=(CallPart(id="", name="find", arguments="{}"), CallPart(id="", name="find", arguments="{}")),
+        ),
+        ModelMessage(
+            role="tool",
+            parts=(ResultPart(id="", name="find", content="1"), ResultPart(id="", name="find", content="2")),
+        ),
+        ModelMessage(role="assistant", parts=(CallPart(id="x", name="find", arguments="{}"),)),
+        ModelMessage(role="tool", parts=(ResultPart(id="x", name="find", content="3"),)),
+        ModelMessage(role="assistant", parts=(CallPart(id="x", name="find", arguments="{}"),)),
+        ModelMessage(role="tool", parts=(ResultPart(id="x", name="find", content="4"),)),
+    )
+
+    async def scenario() -> None:
+        async with asking(text("ok")) as asked:
+            await asked.complete(*conversation)
+
+            sent = asked.sent["messages"]
+            wanted = [call["id"] for message in sent for call in message.get("tool_calls", ())]
+            answered = {message["tool_call_id"]: message["content"] for message in sent if message["role"] == "tool"}
+            assert len(set(wanted)) == 4
+            assert [answered[one] for one in wanted] == ["1", "2", "3", "4"]
+
+    go(scenario())
+
+
+def test_opaque_parts_go_back_unchanged_to_the_alias_that_made_them_and_to_no_other() -> None:
+    signed = {"id": "c", "index": 0, "function": {"name": "find", "arguments": "{}"}, "extra_content": {"sign": "xyz"}}
+    answer = stream(
+        delta(reasoning_details=[{"data": "a=="}], reasoning_content="Let me "),
+        delta(reasoning_details=[{"data": "b=="}], reasoning_content="think."),
+        delta(tool_calls=[signed]),
+        {"choices": [{"delta": {}, "finish_reason": "tool_calls"}]},
+    )
+
+    async def scenario() -> None:
+        async with asking(answer, text("ok")) as asked:
+            reply = await asked.complete()
+            assert [chunk.text for chunk in asked.chunks if chunk.kind == "reasoning"] == ["Let me ", "think."]
+            result = ModelMessage(role="tool", parts=(ResultPart(id="c", name="find", content="1"),))
+
+            await asked.complete(reply.message, result)
+            back = asked.sent["messages"][0]
+            assert back["reasoning_details"] == [{"data": "a=="}, {"data": "b=="}]
+            assert back["reasoning_content"] == "Let me think."
+            assert back["tool_calls"][0]["extra_content"] == {"sign": "xyz"}
+
+            foreign = [
+                msgspec.structs.replace(part, made_by="other") if isinstance(part, OpaquePart) else part
+                for part in reply.message.parts
+            ]
+            await asked.complete(msgspec.structs.replace(reply.message, parts=tuple(foreign)), result)
+            assert set(asked.sent["messages"][0]) == {"role", "content", "tool_calls"}
+            assert "extra_content" not in asked.sent["messages"][0]["tool_calls"][0]
+
+    go(scenario())
+
+
+def test_images_and_files_are_sent_with_their_content() -> None:
+    async def scenario() -> None:
+        async with asking(text("ok")) as asked:
+            ref = f"cas://sha256:{await asked.blobs.put(b'picture')}"
+            image = BlobPart(ref=ref, media_type="image/png")
+            paper = BlobPart(ref=ref, media_type="application/pdf", name="bill.pdf")
+            await asked.complete(ModelMessage(role="user", parts=(TextPart("see"), image, paper)))
+
+            words, picture, file = asked.sent["messages"][0]["content"]
+            assert words == {"type": "text", "text": "see"}
+            assert picture["image_url"]["url"] == "data:image/png;base64,cGljdHVyZQ=="
+            assert file["file"]["filename"] == "bill.pdf"
+
+    go(scenario())
+
+
+def test_the_key_is_sent_in_the_header_and_nowhere_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_MODEL_KEY", "sk-very-secret-1234")
+    _, asked = reply_to(text("ok"), key=Secret("env:TEST_MODEL_KEY"))
+
+    request = asked.server.requests[0]
+    assert request.headers["authorization"] == "Bearer sk-very-secret-1234"
+    assert "sk-very-secret-1234" not in str(request.body)

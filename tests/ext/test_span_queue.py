@@ -1,0 +1,80 @@
+"""Spans are sent in batches by a thread, and a collector that is away is reported now and then, not every time."""
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
+
+from weft.ext.otel.quiet_log import throttle_exporters
+from weft.ext.otel.span_queue import SpanQueue
+
+
+class Batches(SpanExporter):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.sent: list[list[Any]] = []
+
+    def export(self, spans: Sequence[Any]) -> SpanExportResult:
+        self.sent.append(list(spans))
+        return SpanExportResult.SUCCESS
+
+
+@pytest.fixture
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "5")
+    monkeypatch.setenv("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "3")
+
+
+@pytest.mark.usefixtures("_small")
+def test_what_is_left_is_sent_at_the_end_in_batches() -> None:
+    exporter = Batches()
+    queue = SpanQueue(exporter)
+    for number in range(2):
+        queue.on_end(number)
+    queue.shutdown()
+    queue.on_end("late")
+    assert exporter.sent == [[0, 1]]
+
+
+@pytest.mark.usefixtures("_small")
+def test_a_full_batch_is_sent_at_once() -> None:
+    exporter = Batches()
+    queue = SpanQueue(exporter)
+    for number in range(4):
+        queue.on_end(number)
+    queue.shutdown()
+    assert [span for batch in exporter.sent for span in batch] == [0, 1, 2, 3]
+    assert all(len(batch) <= 3 for batch in exporter.sent)
+
+
+def test_spans_that_cannot_be_kept_are_counted_and_reported(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setenv("OTEL_BSP_MAX_QUEUE_SIZE", "2")
+    monkeypatch.setenv("OTEL_BSP_SCHEDULE_DELAY", "3600000")
+    exporter = Batches()
+    queue = SpanQueue(exporter)
+    queue._batch = 100  # nothing is sent before the end
+    for number in range(5):
+        queue.on_end(number)
+    queue.shutdown()
+    assert exporter.sent == [[0, 1]]
+    assert "3 spans were dropped" in caplog.text
+
+
+def test_an_exporter_that_complains_again_and_again_is_heard_once(caplog: pytest.LogCaptureFixture) -> None:
+    speaker = logging.getLogger("opentelemetry.exporter.otlp.test")
+    end = throttle_exporters()
+    for _ in range(100):
+        speaker.error("Failed to export spans batch code: %s", 503)
+    end()
+    (said,) = caplog.records
+    assert said.name == "weft"
+    assert said.levelname == "WARNING"
+    assert "Failed to export spans batch code: 503" in said.getMessage()
+    speaker.error("as before")
+    assert caplog.records[-1].name == speaker.name

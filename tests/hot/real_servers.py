@@ -1,0 +1,371 @@
+"""The hot path on real servers, with everything that they can do to it, and a ledger outside.
+
+``python -m tests.hot.real_servers 1000`` plays every scenario with a thousand runs and prints what was found;
+``python -m tests.hot.real_servers 1000 failover`` plays one. The promises: docs/redis.md#what-may-be-lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import weft
+from tests.hot.proof_verdict import Verdict, judge, read_ledger
+from tests.redis_server import RedisServer
+from tests.servers import Cluster
+
+ROOT = Path(__file__).parents[2]
+HOSTS = 2
+STARTERS = 8
+PATIENCE_SECONDS = 300.0
+"""After the last fault, everything must have ended within this. A server that forgot its WALs costs a minute."""
+SPREAD_SECONDS = 8.0
+"""Over this long the runs are started, so that every fault meets work."""
+
+
+class Scenario(msgspec.Struct, frozen=True, kw_only=True):
+    """What goes wrong, and what may be lost by it."""
+
+    play: Callable[[Stage], Coroutine[Any, Any, None]]
+    hot: str = "2s"
+    """The policy. With a duration, there is always something that is not drained."""
+    loses: bool = False
+    """Whether plain hops may be lost: Redis loses data and hosts die."""
+    repeats: bool = False
+    """Whether steps that were in hand may run again: hosts die."""
+
+
+class Stage:
+    """The servers and hosts of one scenario, and the client who starts runs and keeps a list of what was answered."""
+
+    def __init__(self, cluster: Cluster, redis: RedisServer, folder: Path, *, runs: int, hot: str, seed: int) -> None:
+        self.cluster = cluster
+        self.redis = redis
+        self.draw = random.Random(seed)
+        self.folder = folder
+        self.ledger = folder / "ledger.txt"
+        self.ledger.touch()
+        self.runs = runs
+        self.hot = hot
+        self.started: dict[str, int] = {}
+        self.told: list[str] = []
+        self.safe_until = 0.0
+        """Hops that were acknowledged before this time must not be lost, whatever the scenario."""
+        self.faulted_at = 0.0
+        """When the last fault came."""
+        self.prepared = asyncio.Event()
+        """Set when the business may begin."""
+        self._hosts: list[subprocess.Popen[bytes]] = []
+        self._made = 0
+
+    # --- hosts --------------------------------------------------------------------------------------------------------
+
+    async def start_hosts(self) -> None:
+        """Start hosts, and wait until they work."""
+        env = {**os.environ, "WEFT_REDIS": self.redis.url, "WEFT_HOT": self.hot}
+        command = [sys.executable, "-m", "tests.hot.proof_host", self.cluster.url(), str(self.ledger)]
+        for _ in range(HOSTS - len(self._hosts)):
+            self._made += 1
+            with (self.folder / f"host-{self._made}.log").open("ab") as log:
+                self._hosts.append(subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.PIPE, stderr=log))
+        for host in self._hosts:
+            assert host.stdout is not None
+            await asyncio.to_thread(host.stdout.readline)
+
+    def kill_hosts(self, count: int = HOSTS) -> None:
+        """Kill hosts with SIGKILL, all of them at the same moment."""
+        victims, self._hosts = self._hosts[:count], self._hosts[count:]
+        for host in victims:
+            host.send_signal(signal.SIGKILL)
+        for host in victims:
+            host.wait(120)
+            assert host.stdout is not None
+            host.stdout.close()
+
+    # --- the client ---------------------------------------------------------------------------------------------------
+
+    async def do_business(self) -> None:
+        """Start all runs and tell each its number, again and again until it is answered."""
+        await self.prepared.wait()
+        numbers = iter(range(self.runs))
+        async with weft.Client(self.cluster.url()) as client:
+
+            async def starter() -> None:
+                for number in numbers:
+                    run = f"chain-{number}"
+                    handle = await _insist(partial(client.start, "chain", {"run": run}, id=run))
+                    self.started[run] = number
+                    await _insist(partial(handle.send, "go", number, key=f"go-{run}"))
+                    self.told.append(run)
+                    await asyncio.sleep(SPREAD_SECONDS * STARTERS / self.runs)
+
+            await asyncio.gather(*(starter() for _ in range(STARTERS)))
+
+    async def until_all_over(self) -> None:
+        """Wait until every run is over; what is not then, is stuck."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        async with weft.Client(self.cluster.url()) as client:
+            while time.monotonic() < deadline:
+                counts = await _insist(client.service.store.directory.counts)
+                if sum(counts.get(status, 0) for status in ("pending", "running")) == 0:
+                    return
+                await asyncio.sleep(0.2)
+
+    async def until_busy(self, share: float = 0.2) -> None:
+        """Wait until this share of the runs has been started, so that the fault meets work."""
+        self.prepared.set()
+        while len(self.started) < share * self.runs:
+            await asyncio.sleep(0.01)
+        self.faulted_at = time.time()
+
+    def close(self) -> None:
+        self.kill_hosts()
+
+
+async def _insist(ask: Callable[[], Awaitable[Any]]) -> Any:
+    """As a client with idempotency keys does: the same thing again, until it is answered."""
+    while True:
+        try:
+            return await ask()
+        except weft.StoreError:
+            await asyncio.sleep(0.1)
+
+
+# --- what goes wrong --------------------------------------------------------------------------------------------------
+
+
+async def kill_redis(stage: Stage) -> None:
+    """Redis is killed and comes back with all that it had acknowledged."""
+    for share in (0.2, 0.5, 0.8):
+        await stage.until_busy(share)
+        await asyncio.to_thread(stage.redis.restart)
+
+
+async def empty_redis(stage: Stage) -> None:
+    await stage.until_busy(0.5)
+    stage.redis.flush()
+
+
+async def fail_over(stage: Stage) -> None:
+    """A replica that was stopped a second before becomes the primary, under the address of the old one."""
+    replica = await stopped_replica(stage)
+    stage.redis.kill()
+    await asyncio.to_thread(take_place, replica, stage)
+
+
+async def stop_postgres(stage: Stage) -> None:
+    """Postgres is stopped at once, as with ``-m immediate``, while hosts drain."""
+    for share in (0.3, 0.6):
+        await stage.until_busy(share)
+        await asyncio.to_thread(stage.cluster.stop, signal.SIGQUIT)
+        await asyncio.sleep(1.0)
+        await asyncio.to_thread(stage.cluster.start)
+
+
+async def kill_all_hosts(stage: Stage) -> None:
+    await stage.until_busy(0.5)
+    stage.kill_hosts()
+    await stage.start_hosts()
+
+
+async def kill_redis_and_hosts(stage: Stage) -> None:
+    """A Redis process that is killed has lost nothing, so nothing is lost though the hosts die too."""
+    await stage.until_busy(0.5)
+    stage.redis.kill()
+    stage.kill_hosts()
+    await asyncio.to_thread(stage.redis.start)
+    await stage.start_hosts()
+
+
+async def kill_redis_and_stop_postgres(stage: Stage) -> None:
+    await stage.until_busy(0.5)
+    stage.redis.kill()
+    await asyncio.to_thread(stage.cluster.stop, signal.SIGQUIT)
+    await asyncio.to_thread(stage.redis.start)
+    await asyncio.to_thread(stage.cluster.start)
+
+
+async def empty_redis_and_stop_postgres(stage: Stage) -> None:
+    await stage.until_busy(0.5)
+    stage.redis.flush()
+    await asyncio.to_thread(stage.cluster.stop, signal.SIGQUIT)
+    await asyncio.sleep(1.0)
+    await asyncio.to_thread(stage.cluster.start)
+
+
+async def kill_hosts_and_stop_postgres(stage: Stage) -> None:
+    await stage.until_busy(0.5)
+    stage.kill_hosts()
+    await asyncio.to_thread(stage.cluster.stop, signal.SIGQUIT)
+    await asyncio.to_thread(stage.cluster.start)
+    await stage.start_hosts()
+
+
+async def empty_redis_and_kill_hosts(stage: Stage) -> None:
+    """Everything that was not drained is lost: two seconds, and the time that a drain takes."""
+    await stage.until_busy(0.5)
+    stage.safe_until = time.time() - 12.0
+    stage.redis.flush()
+    stage.kill_hosts()
+    await stage.start_hosts()
+
+
+async def cut_aof_and_kill_hosts(stage: Stage) -> None:
+    """The machine of Redis loses power: its AOF ends at any byte of its last second."""
+    await stage.until_busy(0.4)
+    (before,) = stage.redis.aof_files()
+    size = before.stat().st_size
+    stage.safe_until = time.time()
+    await asyncio.sleep(1.0)
+    stage.kill_hosts()
+    stage.redis.kill()
+    end = before.stat().st_size
+    os.truncate(before, stage.draw.randint(size, end))
+    await asyncio.to_thread(stage.redis.start)
+    await stage.start_hosts()
+
+
+async def fail_over_and_kill_hosts(stage: Stage) -> None:
+    replica = await stopped_replica(stage)
+    stage.kill_hosts()
+    stage.redis.kill()
+    await asyncio.to_thread(take_place, replica, stage)
+    await stage.start_hosts()
+
+
+async def stopped_replica(stage: Stage) -> RedisServer:
+    """Return a replica that has followed the server of a stage, and was stopped one second ago."""
+    replica = RedisServer(aof="everysec", replica_of=stage.redis)
+    await asyncio.to_thread(replica.start)
+    await asyncio.to_thread(replica.wait_for_replica)
+    # A replica that has just joined writes its first AOF in the background, and would lack everything.
+    for text in ("aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"):
+        await asyncio.to_thread(replica.wait_until, text, "persistence")
+    await stage.until_busy(0.4)
+    # What it had half a second ago, it has: it is killed, and the system keeps what it wrote.
+    stage.safe_until = time.time() - 0.5
+    await asyncio.to_thread(replica.kill)
+    await asyncio.sleep(1.0)
+    return replica
+
+
+def take_place(replica: RedisServer, stage: Stage) -> None:
+    """Start the replica as a primary, under the address of the old one."""
+    replica.become_primary_at(stage.redis.port)
+    stage.redis.remove()
+    replica.start()
+    stage.redis = replica
+
+
+SCENARIOS: dict[str, Scenario] = {
+    "kill-redis": Scenario(play=kill_redis),
+    "kill-redis-event": Scenario(play=kill_redis, hot="event"),
+    "empty-redis": Scenario(play=empty_redis),
+    "failover": Scenario(play=fail_over),
+    "stop-postgres": Scenario(play=stop_postgres),
+    "stop-postgres-event": Scenario(play=stop_postgres, hot="event"),
+    "kill-hosts": Scenario(play=kill_all_hosts, repeats=True),
+    "kill-redis-and-hosts": Scenario(play=kill_redis_and_hosts, repeats=True),
+    "kill-redis-stop-postgres": Scenario(play=kill_redis_and_stop_postgres),
+    "empty-redis-stop-postgres": Scenario(play=empty_redis_and_stop_postgres),
+    "kill-hosts-stop-postgres": Scenario(play=kill_hosts_and_stop_postgres, repeats=True),
+    "cut-aof-kill-hosts": Scenario(play=cut_aof_and_kill_hosts, repeats=True, loses=True),
+    "failover-kill-hosts": Scenario(play=fail_over_and_kill_hosts, repeats=True, loses=True),
+    "empty-redis-kill-hosts": Scenario(play=empty_redis_and_kill_hosts, repeats=True, loses=True),
+}
+
+
+# --- playing ----------------------------------------------------------------------------------------------------------
+
+
+def play(name: str, *, runs: int, seed: int) -> Verdict:
+    """Play one scenario on servers of its own, and judge it. What it may not do is found wrong."""
+    scenario = SCENARIOS[name]
+    with _servers() as (cluster, redis, folder):
+        stage = Stage(cluster, redis, folder, runs=runs, hot=scenario.hot, seed=seed)
+        try:
+            verdict = asyncio.run(_play(stage, scenario))
+        finally:
+            stage.close()
+            stage.redis.remove()
+        early = [hop for hop in verdict.hops if hop.acknowledged_at < stage.safe_until]
+        if verdict.hops and not scenario.loses:
+            verdict.wrong.append(f"hops were lost, and none may be: {verdict.hops[:3]}")
+        if early:
+            verdict.wrong.append(f"hops were lost that were safe: {early[:3]} before {stage.safe_until:.3f}")
+        if verdict.repeated and not scenario.repeats:
+            verdict.wrong.append(f"{verdict.repeated} steps ran again though their host lived")
+        if read_ledger(stage.ledger)[-1].at < stage.faulted_at:
+            verdict.wrong.append("everything was over before the last fault came, so nothing is shown")
+        if verdict.losses and not scenario.loses:
+            verdict.wrong.append(f"{verdict.losses} losses are recorded, and there were none")
+        verdict.wrong += _errors(folder)
+        return verdict
+
+
+async def _play(stage: Stage, scenario: Scenario) -> Verdict:
+    async with weft.Client(stage.cluster.url()):
+        pass  # makes the tables
+    await stage.start_hosts()
+    fault = asyncio.create_task(scenario.play(stage))
+    await stage.do_business()
+    await fault
+    await stage.until_all_over()
+    return await judge(stage.cluster.url(), stage.ledger, stage.started, stage.told)
+
+
+def _errors(folder: Path) -> list[str]:
+    """Return the last lines of tracebacks that hosts left."""
+    found = []
+    for file in sorted(folder.glob("host-*.log")):
+        _, *traces = file.read_text(errors="replace").split("Traceback (most recent call last):\n")
+        for trace in traces:
+            ends = (line for line in trace.splitlines() if line and not line.startswith(" "))
+            found.append(f"{file.name}: {next(ends, 'cut off')}")
+    return found
+
+
+@contextlib.contextmanager
+def _servers() -> Iterator[tuple[Cluster, RedisServer, Path]]:
+    folder = Path(tempfile.mkdtemp(prefix="weft-hot-proof-"))
+    cluster, redis = Cluster(), RedisServer(aof="everysec")
+    try:
+        cluster.start()
+        redis.start()
+        yield cluster, redis, folder
+    finally:
+        cluster.remove()
+        redis.remove()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def main() -> None:
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
+    names = sys.argv[2:] or list(SCENARIOS)
+    seed = int(os.environ.get("SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+    print(f"{runs} runs each, seed {seed}", flush=True)
+    sound = True
+    for name in names:
+        began = time.monotonic()
+        verdict = play(name, runs=runs, seed=seed)
+        sound = sound and verdict.is_sound()
+        print(f"{name} ({time.monotonic() - began:.0f} s): {verdict.summary()}", flush=True)
+    sys.exit(0 if sound else 1)
+
+
+if __name__ == "__main__":
+    main()

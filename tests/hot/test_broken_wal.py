@@ -1,0 +1,184 @@
+"""A WAL that breaks: nothing is lost, it is never written again, and a new one is opened when everything is drained."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.code.timeless import calm
+from tests.contract.kit import HERE, OTHER, RUN, append
+from tests.hot.hot_scene import ACCEPTED, HotScene, hot_scene
+
+
+async def _break(scene: HotScene) -> None:
+    """Let the server refuse one hop, and take writes again."""
+    scene.disk.refusal = "OOM"
+    await scene.hop(1)
+    scene.disk.refusal = ""
+
+
+def test_the_batch_under_way_goes_to_the_store_with_the_tails_of_its_runs() -> None:
+    async def acts(scene: HotScene) -> None:
+        await scene.hop()
+        await _break(scene)
+        assert scene.script.batches == [[RUN]]
+        assert scene.stored().seq == 2
+
+    hot_scene(acts)
+
+
+@pytest.mark.parametrize("fault", ["refusal", "away", "emptied", "sealed"])
+def test_whatever_the_server_does_no_hop_fails(fault: str) -> None:
+    async def acts(scene: HotScene) -> None:
+        await scene.hop()
+        wal = scene.store.hot_lane.wal
+        assert wal is not None
+        match fault:
+            case "refusal":
+                scene.disk.refusal = "READONLY"
+            case "away":
+                scene.disk.away = True
+            case "emptied":
+                scene.disk.empty()
+            case _:
+                await scene.store.server.seal(wal)
+        for seq in range(1, 5):
+            await scene.hop(seq)
+        assert scene.stored().seq == 5
+        assert scene.store.hot_lane.wal is None
+
+    hot_scene(acts)
+
+
+def test_a_wal_that_broke_is_never_written_again_though_the_server_is_well() -> None:
+    async def acts(scene: HotScene) -> None:
+        first = scene.store.hot_lane.wal
+        await scene.hop()
+        await _break(scene)
+        await scene.hop(2)
+        assert scene.stored().seq == 3
+        await asyncio.sleep(3)
+        assert scene.store.hot_lane.wal not in {None, first}
+        await scene.hop(3)
+        assert scene.stored().seq == 3
+        assert first not in scene.disk.wals
+        assert await scene.durable.wals.undrained([HERE]) != []
+
+    hot_scene(acts)
+
+
+def test_no_new_wal_is_opened_before_all_tails_are_drained_and_the_old_one_is_marked() -> None:
+    async def acts(scene: HotScene) -> None:
+        first = scene.store.hot_lane.wal
+        assert first is not None
+        await scene.hop(uid=OTHER)
+        await scene.hop()
+        await _break(scene)
+        scene.script.gate = asyncio.Event()
+        await asyncio.sleep(10)
+        assert [one.id for one in await scene.durable.wals.undrained([HERE])] == [first]
+        assert scene.stored(OTHER).seq == 0
+        scene.script.gate.set()
+        await asyncio.sleep(10)
+        (second,) = await scene.durable.wals.undrained([HERE])
+        assert second.id != first
+        assert scene.stored(OTHER).seq == 1
+
+    hot_scene(acts, others=(OTHER,))
+
+
+def test_runs_are_attached_to_the_new_wal_and_are_hot_again() -> None:
+    async def acts(scene: HotScene) -> None:
+        await scene.hop()
+        await _break(scene)
+        await asyncio.sleep(3)
+        wal = scene.store.hot_lane.wal
+        assert (scene.stored().wal, scene.stored(OTHER).wal) == (wal, wal)
+        await scene.hop(2)
+        await scene.hop(uid=OTHER)
+        assert (scene.stored().seq, scene.stored(OTHER).seq) == (2, 0)
+
+    hot_scene(acts, others=(OTHER,))
+
+
+def test_a_run_with_something_under_way_is_not_attached() -> None:
+    async def acts(scene: HotScene) -> None:
+        await _lose_the_wal(scene)
+        scene.script.gate = asyncio.Event()
+        under_way = asyncio.create_task(scene.commit(append()))
+        await asyncio.sleep(5)
+        assert scene.stored().wal != scene.store.hot_lane.wal
+        scene.script.gate.set()
+        assert await under_way == ACCEPTED
+        await asyncio.sleep(5)
+        assert scene.stored().wal == scene.store.hot_lane.wal
+
+    hot_scene(acts)
+
+
+def test_nothing_of_a_run_begins_while_it_is_attached() -> None:
+    async def acts(scene: HotScene) -> None:
+        attach, gate = scene.durable.wals.attach, asyncio.Event()
+
+        async def later(*args: Any) -> Any:
+            await gate.wait()
+            return await attach(*args)
+
+        scene.durable.wals.attach = later  # type: ignore[assignment, method-assign]
+        await _lose_the_wal(scene)
+        await asyncio.sleep(5)
+        begun = asyncio.create_task(scene.commit(append()))
+        await asyncio.sleep(5)
+        assert scene.script.batches == []
+        gate.set()
+        assert await begun == ACCEPTED
+
+    hot_scene(acts)
+
+
+async def _lose_the_wal(scene: HotScene) -> None:
+    wal = scene.store.hot_lane.wal
+    assert wal is not None
+    scene.store.hot_lane.break_wal(wal, "for the test")
+
+
+def test_a_wal_that_another_host_has_drained_is_given_up() -> None:
+    async def acts(scene: HotScene) -> None:
+        first = scene.store.hot_lane.wal
+        assert first is not None
+        await scene.durable.wals.mark_drained(first, forced=True)
+        await scene.hop()
+        await asyncio.sleep(5)
+        assert scene.store.hot_lane.wal not in {None, first}
+        assert scene.stored().seq == 1
+
+    hot_scene(acts)
+
+
+def test_a_host_whose_server_is_away_works_without_it_and_is_hot_when_it_comes() -> None:
+    async def acts(scene: HotScene) -> None:
+        scene.disk.away = True
+        await scene.hop()
+        await asyncio.sleep(60)
+        await scene.hop(1)
+        assert scene.stored().seq == 2
+        scene.disk.away = False
+        await asyncio.sleep(5)
+        await scene.hop(2)
+        assert scene.stored().seq == 2
+
+    hot_scene(acts)
+
+
+def test_a_host_that_leaves_drains_and_leaves_nothing_behind() -> None:
+    async def acts(scene: HotScene) -> None:
+        await scene.hop()
+        await scene.store.hosts.leave(HERE)
+        await calm()
+        assert scene.stored().seq == 1
+        assert scene.disk.wals == {}
+        assert await scene.durable.wals.undrained([HERE]) == []
+
+    hot_scene(acts)

@@ -1,0 +1,113 @@
+"""The Inbox: a person answers, from a desk and from a phone; two at once; a question that is decided meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.axe import violations_in_every_look
+from tests.ui.conftest import PHONE
+from tests.ui.served import Served, quoted
+from tests.ui.watched import Watch
+
+
+def asked(shop: Served, name: str, cents: int = 4200) -> str:
+    """Start an order and wait until it asks; return the path of its question."""
+    shop.start("order", f"order-{name}", order_id=name, cents=cents)
+    shop.until_event(f"order-{name}", "ask_opened")
+    return f"/inbox/{quoted(f'order-{name}:approve')}"
+
+
+def test_a_question_is_answered_with_its_form(page: Page, shop: Served) -> None:
+    page.goto(asked(shop, "desk"))
+
+    page.get_by_label("discount").fill("5")
+    page.get_by_label("Reason").fill("a good customer")
+    page.get_by_role("button", name="Approve").click()
+    page.get_by_label("Your name").fill("ann")
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    shop.until("order-desk", "completed")
+    decided = shop.ask("GET", f"/approvals/{quoted('order-desk:approve')}")
+    assert [(vote["by"], vote["reason"], vote["form"]["discount"]) for vote in decided["votes"]] == [
+        ("ann", "a good customer", 5)
+    ]
+
+
+@pytest.mark.proof
+def test_by_keyboard_alone(page: Page, shop: Served) -> None:
+    asked(shop, "keys")
+    page.goto("/inbox?q=keys")
+    expect(page.get_by_role("link", name="Ship order keys?")).to_be_visible()
+
+    page.keyboard.press("j")
+    expect(page.get_by_role("heading", name="Ship order keys?")).to_be_visible()
+    page.keyboard.press("r")
+    page.get_by_label("Your name").fill("bob")
+    page.keyboard.press("Enter")
+
+    shop.until("order-keys", "completed")
+    assert shop.run("order-keys")["output"] == "rejected"
+
+
+@pytest.mark.proof
+def test_what_was_typed_survives_a_reload_and_a_wrong_form_keeps_it(page: Page, shop: Served) -> None:
+    path = asked(shop, "draft")
+    page.goto(path)
+    page.get_by_label("discount").fill("many")
+    page.get_by_label("Reason").fill("typed <b>before</b>")
+
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.reload()
+
+    expect(page.get_by_label("discount")).to_have_value("many")
+    expect(page.get_by_label("Reason")).to_have_value("typed <b>before</b>")
+    assert shop.run("order-draft")["status"] == "running"
+
+
+@pytest.mark.proof
+def test_somebody_else_was_faster(page: Page, shop: Served, watch: Watch) -> None:
+    watch.expect("409")
+    page.goto(asked(shop, "fast"))
+    expect(page.get_by_role("button", name="Approve")).to_be_enabled()
+
+    shop.ask("POST", f"/approvals/{quoted('order-fast:approve')}/decision", {"approved": False, "by": "bob"})
+
+    expect(page.get_by_text("bob has rejected it.")).to_be_visible()
+    expect(page.get_by_role("button", name="Approve")).to_have_count(0)
+
+
+@pytest.mark.proof
+def test_an_inbox_without_questions_says_so(page: Page) -> None:
+    page.goto("/inbox?q=nothing-has-this-name")
+
+    expect(page.get_by_text("No open question has “nothing-has-this-name”")).to_be_visible()
+    page.get_by_role("button", name="Clear the filter").click()
+    expect(page).to_have_url("/inbox")
+
+
+@pytest.mark.proof
+def test_a_question_has_no_violation_in_any_look(page: Page, shop: Served) -> None:
+    page.goto(asked(shop, "axe"))
+    expect(page.get_by_role("heading", name="Ship order axe?")).to_be_visible()
+
+    assert violations_in_every_look(page) == []
+
+
+class TestOnAPhone:
+    @pytest.fixture
+    def viewport(self) -> dict[str, int]:
+        return PHONE
+
+    @pytest.mark.proof
+    def test_a_link_opens_the_question_and_it_can_be_answered(self, page: Page, shop: Served) -> None:
+        page.goto(asked(shop, "phone"))
+
+        page.get_by_role("button", name="Approve").click()
+        page.get_by_label("Your name").fill("ann")
+        page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+
+        shop.until("order-phone", "completed")
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]

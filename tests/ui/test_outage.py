@@ -1,0 +1,75 @@
+"""The server is killed and started again under an open page."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.served import Served, quoted
+from tests.ui.watched import Watch
+
+
+@pytest.mark.proof
+def test_a_page_says_that_it_is_offline_and_catches_up_without_losing_typed_text(
+    page: Page, shop: Served, watch: Watch
+) -> None:
+    watch.expect("ERR_|WebSocket|Failed to load resource")
+    shop.start("order", "order-cut", order_id="cut")
+    shop.until_event("order-cut", "ask_opened")
+    page.goto(f"/inbox/{quoted('order-cut:approve')}")
+    page.get_by_label("Reason").fill("typed before the server was killed")
+
+    shop.stop_server(signal.SIGKILL)
+    expect(page.get_by_role("banner").get_by_text("offline")).to_be_visible()
+    expect(page.get_by_role("heading", name="Ship order cut?")).to_be_visible()
+    shop.start_server()
+
+    expect(page.get_by_role("banner").get_by_text("live")).to_be_visible()
+    expect(page.get_by_label("Reason")).to_have_value("typed before the server was killed")
+    shop.ask("POST", f"/approvals/{quoted('order-cut:approve')}/decision", {"approved": False, "by": "bob"})
+    expect(page.get_by_text("bob has rejected it.")).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_run_is_followed_again_after_the_server_was_killed(page: Page, shop: Served, watch: Watch) -> None:
+    watch.expect("ERR_|WebSocket|Failed to load resource")
+    shop.start("patient", "patient-cut", name="cut")
+    page.goto("/runs/patient-cut")
+    expect(page.get_by_role("banner").get_by_text("live")).to_be_visible()
+
+    shop.stop_server(signal.SIGKILL)
+    expect(page.get_by_role("banner").get_by_text("offline")).to_be_visible()
+    shop.start_server()
+    shop.ask("POST", "/runs/patient-cut/cancel", {"reason": "after the restart"})
+
+    expect(page.locator(".run-screen").get_by_text("cancelled").first).to_be_visible()
+    expect(page.get_by_role("banner").get_by_text("live")).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_part_of_the_page_that_could_not_be_loaded_is_loaded_when_the_server_is_back(
+    page: Page, shop: Served, watch: Watch
+) -> None:
+    watch.expect("ERR_|Failed to load resource")
+    shop.start("order", "order-part", order_id="part")
+    for address in ("**/assets/picture-canvas*", "**/healthz"):
+        page.route(address, lambda route: route.abort())
+    page.goto("/runs/order-part")
+    expect(page.get_by_role("banner").get_by_text("offline")).to_be_visible()
+
+    page.unroute_all()
+
+    expect(page.locator(".run-screen canvas, .run-screen .picture svg").first).to_be_visible()
+    expect(page.get_by_role("banner").get_by_text("live")).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_part_that_the_server_does_not_have_is_said_to_be_missing(page: Page, shop: Served, watch: Watch) -> None:
+    watch.expect("Failed to (load resource|fetch dynamically imported module)|at .*assets")
+    shop.start("order", "order-gone", order_id="gone")
+    page.route("**/assets/picture-canvas*.js", lambda route: route.fulfill(status=404))
+    page.goto("/runs/order-gone")
+    expect(page.get_by_text("This screen has failed")).to_be_visible()
+    expect(page.get_by_role("button", name="Reload the page")).to_be_visible()

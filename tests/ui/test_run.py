@@ -1,0 +1,215 @@
+"""The Run screen: a failure opens at its place, actions say what they do, and what is chosen is in the address."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.axe import violations_in_every_look
+from tests.ui.conftest import PHONE
+from tests.ui.served import Served, quoted
+from tests.ui.watched import Watch
+
+
+def failed(shop: Served, name: str) -> str:
+    """Start an order whose card is declined, and wait until it has failed; return its path."""
+    shop.start("order", name, order_id=name, cents=200_000)
+    shop.until(name, "failed")
+    return f"/runs/{quoted(name)}"
+
+
+def asking(shop: Served, name: str) -> str:
+    """Start an order and wait until it asks; return its path."""
+    shop.start("order", name, order_id=name)
+    shop.until_event(name, "ask_opened")
+    return f"/runs/{quoted(name)}"
+
+
+def test_a_failed_run_opens_at_its_failure_and_is_retried(page: Page, shop: Served) -> None:
+    page.goto(failed(shop, "declined"))
+
+    expect(page).to_have_title(re.compile("✗ declined · Weft"))
+    expect(page).to_have_url(re.compile("sel=charge"))
+    expect(page.get_by_role("region", name="Selected: charge")).to_contain_text("PermissionError: card declined")
+    expect(page.get_by_role("button", name=re.compile("^charge, failed"))).to_have_attribute("aria-pressed", "true")
+    page.get_by_label("Why it stands").get_by_role("button", name="Retry").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("button", name="Back")).to_be_focused()
+    expect(dialog.get_by_role("status")).to_contain_text("charge")
+    dialog.get_by_label("Reason").fill("the bank called")
+    dialog.get_by_role("button", name="Retry", exact=True).click()
+
+    expect(dialog).to_have_count(0)
+    retried = shop.until_event("declined", "run_retried")
+    events = shop.ask("GET", f"/runs/declined/events?after={retried - 1}&limit=1")["events"]
+    assert events[0]["data"]["reason"] == "the bank called"
+    expect(page.locator(".tl-scroll")).to_have_attribute("data-following", "true")
+
+
+@pytest.mark.proof
+def test_a_run_is_cancelled_after_a_look_at_what_that_does(page: Page, shop: Served) -> None:
+    page.goto(asking(shop, "unwanted"))
+
+    page.get_by_role("button", name="Cancel", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_role("status")).to_contain_text("Gives up 1 open place")
+    dialog.get_by_text("Copy as command").click()
+    expect(dialog.get_by_text("weft cancel unwanted")).to_be_visible()
+    dialog.get_by_role("button", name="Cancel the run").click()
+
+    expect(page.locator(".run-head .status")).to_contain_text("cancelled")
+    assert shop.until("unwanted", "cancelled")["status"] == "cancelled"
+
+
+@pytest.mark.proof
+def test_pause_and_resume_show_what_the_server_says(page: Page, shop: Served) -> None:
+    shop.start("patient", "patient-1", name="p")
+    shop.until_event("patient-1", "message_awaited")
+    page.goto("/runs/patient-1")
+
+    page.get_by_role("button", name="Pause").click()
+    page.get_by_role("dialog").get_by_role("button", name="Pause").click()
+    expect(page.locator(".run-head .status")).to_contain_text("paused")
+    page.locator(".run-head").get_by_role("button", name="Resume").click()
+    page.get_by_role("dialog").get_by_role("button", name="Resume").click()
+    expect(page.locator(".run-head .status")).to_contain_text("running")
+    page.get_by_role("button", name="Send", exact=True).click()
+    page.get_by_label("Content, as JSON").fill("42")
+    page.get_by_role("dialog").get_by_role("button", name="Send").click()
+    expect(page.get_by_label("Why it stands")).to_contain_text(re.compile(r"in 1 d|in 2 d"))
+
+
+@pytest.mark.proof
+def test_arrow_keys_walk_the_picture_and_the_outline(page: Page, shop: Served) -> None:
+    page.goto(asking(shop, "walked"))
+    picture = page.get_by_role("application")
+    expect(picture.get_by_role("button", name=re.compile("^approve, waiting"))).to_be_visible()
+
+    picture.focus()
+    for name in ("reserve", "charge", "approve"):
+        page.keyboard.press("ArrowDown")
+        expect(page.get_by_role("region", name=f"Selected: {name}")).to_be_visible()
+    page.keyboard.press("o")
+    expect(page.get_by_role("treeitem", name=re.compile("^approve"))).to_have_attribute("aria-selected", "true")
+    page.get_by_role("tree", name=re.compile("Outline")).focus()
+    page.keyboard.press("ArrowUp")
+    expect(page.get_by_role("region", name="Selected: charge")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("treeitem", name=re.compile("^charge"))).to_have_attribute("aria-selected", "true")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("region", name=re.compile("Selected"))).to_have_count(0)
+
+
+@pytest.mark.proof
+def test_the_failed_ones_among_a_thousand_are_found(page: Page, shop: Served) -> None:
+    shop.start("many", "many-1", count=1000, missing=3)
+    shop.until("many-1", "failed")
+    page.goto("/runs/many-1")
+
+    places = page.get_by_role("table", name="Places")
+    expect(places.get_by_role("row").first).to_contain_text("is not on its shelf")
+    places.get_by_role("button").first.click()
+    expect(page.get_by_role("region", name="Selected: pack")).to_contain_text("ValueError")
+    expect(page).to_have_url(re.compile(r"sel=parcels%2F%7E\d+%2Fpack"))
+
+
+@pytest.mark.proof
+def test_an_event_beyond_the_last_one_leads_to_now(page: Page, shop: Served) -> None:
+    path = failed(shop, "beyond")
+    page.goto(f"{path}?at=9999")
+
+    expect(page.get_by_text("There is no event 9,999").first).to_be_visible()
+    expect(page).not_to_have_url(re.compile("at="))
+    expect(page.get_by_text("no host has taken")).to_have_count(0)
+
+
+@pytest.mark.proof
+def test_the_past_has_only_a_fork_and_a_link(page: Page, shop: Served) -> None:
+    path = asking(shop, "earlier")
+    page.goto(f"{path}?at=3")
+
+    expect(page.locator(".past-note")).to_contain_text("as it stood after event 3 of")
+    expect(page.get_by_role("button", name="Cancel", exact=True)).to_have_count(0)
+    expect(page.get_by_role("button", name="Fork here").first).to_be_visible()
+    page.get_by_role("button", name="Back to now").first.click()
+    expect(page).not_to_have_url(re.compile("at="))
+    expect(page.get_by_role("button", name="Cancel", exact=True)).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_fork_with_another_input_is_compared_with_its_original(page: Page, shop: Served) -> None:
+    page.goto(failed(shop, "forked"))
+
+    page.get_by_role("button", name="Fork before it").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("Arguments of the run that change").fill('{"cents": 100}')
+    dialog.get_by_label("Id", exact=True).fill("forked-2")
+    expect(dialog.get_by_role("status")).to_contain_text("It would work")
+    dialog.get_by_role("button", name="Fork", exact=True).click()
+    expect(page).to_have_url(re.compile("/runs/forked-2"))
+    page.get_by_role("link", name="Compare").click()
+
+    expect(page.get_by_text("They part at")).to_contain_text("the run")
+    expect(page.get_by_role("row", name=re.compile("^charge"))).to_contain_text("failed, in B done")
+    expect(page.get_by_role("row", name=re.compile("^approve"))).to_contain_text("only in B")
+
+
+@pytest.mark.proof
+def test_the_tree_leads_from_the_child_to_its_parent(page: Page, shop: Served) -> None:
+    shop.start("parent", "mother", name="m")
+    shop.until("m-quick", "completed")
+    page.goto("/runs/m-quick")
+
+    tree = page.get_by_role("navigation", name="Runs of this tree")
+    expect(tree.get_by_role("link", name="m-order")).to_be_visible()
+    page.keyboard.press("Backspace")
+    expect(page).to_have_url(re.compile("/runs/mother"))
+    expect(page.get_by_label("Why it stands")).to_contain_text("m-order")
+
+
+@pytest.mark.proof
+def test_hostile_ids_are_text(page: Page, shop: Served) -> None:
+    name = "a/b <img src=x onerror=alert(1)> ü%20?#&"
+    page.goto(asking(shop, name))
+
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+    expect(page.get_by_role("application").get_by_role("button", name=re.compile("^approve"))).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_run_that_is_not_there_names_those_that_begin_alike(page: Page, shop: Served, watch: Watch) -> None:
+    watch.expect("404")
+    asking(shop, "similar-1")
+    page.goto("/runs/similar-12")
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("There is no run similar-12")
+    page.get_by_role("link", name="similar-1").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("similar-1")
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("query", ["", "?sel=charge", "?view=outline", "?at=3"])
+def test_no_rule_of_accessibility_is_broken(page: Page, shop: Served, query: str) -> None:
+    path = asking(shop, f"axe{len(query)}{query[1:4]}")
+    page.goto(path + query)
+    expect(page.get_by_text("approve").or_(page.get_by_text("reserve")).first).to_be_visible()
+
+    assert violations_in_every_look(page) == []
+
+
+@pytest.mark.proof
+class TestOnAPhone:
+    @pytest.fixture
+    def viewport(self) -> dict[str, int]:
+        return PHONE
+
+    def test_panes_are_tabs_and_the_explanation_stays(self, page: Page, shop: Served) -> None:
+        page.goto(asking(shop, "pocket"))
+
+        expect(page.get_by_role("application")).to_be_visible()
+        page.get_by_role("group", name="What is shown").get_by_role("button", name="Log").click()
+        expect(page.get_by_role("application")).to_be_hidden()
+        expect(page.get_by_label("Why it stands")).to_contain_text("waits for an answer")
+        assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")

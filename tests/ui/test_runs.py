@@ -1,0 +1,200 @@
+"""Runs: filter and open, by mouse and by keyboard; start by form; retry many; texts from hell; the palette."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.axe import violations_in_every_look
+from tests.ui.conftest import PHONE
+from tests.ui.served import Served
+from tests.ui.watched import Watch
+
+HELL = "<b>bold</b>&amp; 🪡 ../..//\"quoted\" 'x' " + "long" * 60
+
+
+def failed(shop: Served, name: str, count: int) -> list[str]:
+    """Start orders whose cards are declined, and wait until they have failed."""
+    ids = [shop.start("order", f"{name}-{at}", order_id=f"{name}-{at}", cents=200_000) for at in range(count)]
+    for run in ids:
+        shop.until(run, "failed")
+    return ids
+
+
+def test_runs_are_filtered_and_opened(page: Page, shop: Served) -> None:
+    failed(shop, "mouse", 2)
+    shop.start("quick", "mouse-quick", name="ann")
+    shop.until("mouse-quick", "completed")
+
+    page.goto("/runs?q=mouse")
+    expect(page.get_by_role("link", name="mouse-quick")).to_be_visible()
+    page.get_by_role("button", name=re.compile("failed 2")).click()
+
+    expect(page.get_by_role("link", name="mouse-quick")).to_have_count(0)
+    expect(page).to_have_url(re.compile("status=failed"))
+    row = page.get_by_role("row").filter(has_text="mouse-1")
+    expect(row).to_contain_text("card declined")
+    row.get_by_role("link", name="mouse-1").click()
+    expect(page).to_have_url(re.compile("/runs/mouse-1"))
+
+
+def test_a_run_is_started_by_its_form_and_seen_done(page: Page, shop: Served) -> None:
+    page.goto("/runs?q=by-form")
+    expect(page.get_by_text("No run that begins with")).to_be_visible()
+
+    page.keyboard.press("n")
+    form = page.get_by_role("dialog")
+    form.get_by_label("Workflow").select_option("quick")
+    form.get_by_label("name").fill("ann")
+    expect(form.get_by_label("count")).to_have_value("1")
+    form.get_by_text("Id, attributes, delay").click()
+    form.get_by_label("Id", exact=False).first.fill("by-form-1")
+    form.get_by_role("button", name="Start").click()
+
+    expect(page).to_have_url(re.compile("/runs/by-form-1"))
+    shop.until("by-form-1", "completed")
+    assert shop.run("by-form-1")["output"] == "hello ann"
+
+
+@pytest.mark.proof
+def test_a_wrong_input_is_refused_at_its_field_and_nothing_is_lost(page: Page, shop: Served, watch: Watch) -> None:
+    watch.expect("status of 422")
+    page.goto("/runs?workflow=quick")
+    page.get_by_role("button", name="Start a run").click()
+    form = page.get_by_role("dialog")
+    form.get_by_label("count").fill("many")
+    form.get_by_role("button", name="Start").click()
+    expect(form.get_by_text("This is not a number.")).to_be_visible()
+
+    form.get_by_label("count").fill("2")
+    form.get_by_role("button", name="Start").click()
+
+    expect(form.get_by_text("This is needed.")).to_be_visible()
+    expect(form.get_by_label("count")).to_have_value("2")
+
+
+@pytest.mark.proof
+def test_by_keyboard_alone(page: Page, shop: Served) -> None:
+    failed(shop, "keys", 3)
+    page.goto("/runs")
+    expect(page.get_by_role("table", name="Runs")).to_be_visible()
+
+    page.keyboard.press("/")
+    page.keyboard.type("status:failed keys")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("q=keys"))
+    expect(page.get_by_role("link", name=re.compile("^keys-"))).to_have_count(3)
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_text("2 marked")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_text("none marked")).to_be_visible()
+    expect(page.get_by_role("link", name="keys-1")).to_be_focused()
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(re.compile("/runs/keys-1"))
+
+
+@pytest.mark.proof
+def test_all_that_match_are_retried_after_a_dry_run(page: Page, shop: Served) -> None:
+    ids = failed(shop, "again", 3)
+    before = [shop.run(run)["seq"] for run in ids]
+    page.goto("/runs?status=failed&q=again")
+    page.get_by_role("button", name="all 3 that match").click()
+
+    page.get_by_role("region", name="What to do").get_by_role("button", name="Retry").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("3 would be retried")).to_be_visible()
+    dialog.get_by_label("Reason").fill("cards work again")
+    dialog.get_by_role("button", name="Retry").click()
+
+    expect(page).to_have_url(re.compile(r"/runs/weft\.|/runs/bulk"))
+    for run, seq in zip(ids, before, strict=True):
+        shop.until_event(run, "run_retried")
+        assert shop.run(run)["seq"] > seq
+
+
+@pytest.mark.proof
+def test_new_runs_join_and_rows_change_in_place(page: Page, shop: Served) -> None:
+    shop.start("patient", "live-1", name="a")
+    page.goto("/runs?q=live")
+    expect(page.get_by_role("row").filter(has_text="live-1")).to_contain_text('waits for a message "quote"')
+
+    shop.start("patient", "live-2", name="b")
+    expect(page.get_by_role("row").nth(1)).to_contain_text("live-2")
+    shop.ask("POST", "/runs/live-1/cancel", {"reason": "enough"})
+
+    expect(page.get_by_role("row").filter(has_text="live-1")).to_contain_text("cancelled")
+    expect(page.get_by_role("row").nth(2)).to_contain_text("live-1")
+
+
+@pytest.mark.proof
+def test_the_palette_finds_a_run_and_a_workflow(page: Page, shop: Served) -> None:
+    shop.start("quick", "palette-7", name="ann")
+    page.goto("/runs")
+    expect(page.get_by_role("table", name="Runs")).to_be_visible()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Find").fill("palette-")
+    expect(page.get_by_role("option", name=re.compile("palette-7"))).to_be_visible()
+    page.keyboard.press("Enter")
+
+    expect(page).to_have_url(re.compile("/runs/palette-7"))
+
+
+@pytest.mark.proof
+def test_a_view_is_saved_for_everybody(page: Page, shop: Served) -> None:
+    page.goto("/runs?status=failed&workflow=order")
+    page.get_by_role("button", name="Views").click()
+    page.get_by_role("button", name="Save this view").click()
+    page.get_by_label("Name").fill("Declined cards")
+    page.get_by_label("everybody").check()
+    page.get_by_role("button", name="Save", exact=True).click()
+
+    expect(page.get_by_role("button", name="Declined cards")).to_be_visible()
+    assert [view["name"] for view in shop.ask("GET", "/views")["views"]] == ["Declined cards"]
+
+
+@pytest.mark.proof
+def test_texts_from_hell_are_text_and_no_rule_is_broken(page: Page, shop: Served) -> None:
+    body = {"workflow": "quick", "id": HELL.strip(), "input": {"name": HELL}, "attributes": {"mood": HELL}}
+    shop.ask("POST", "/runs", body)
+    shop.until(HELL.strip(), "completed")
+    page.goto("/runs")
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_label("mood").check()
+    page.keyboard.press("Escape")
+
+    row = page.get_by_role("row").filter(has_text="<b>bold</b>")
+    expect(row).to_be_visible()
+    expect(row.locator("b")).to_have_count(0)
+    assert violations_in_every_look(page) == []
+    page.get_by_role("button", name="Start a run").click()
+    expect(page.get_by_role("dialog").get_by_role("button", name="Start")).to_be_visible()
+    assert violations_in_every_look(page) == []
+
+
+@pytest.mark.proof
+def test_bad_parameters_are_named(page: Page) -> None:
+    page.goto("/runs?since=soon&status=fnord&theme=x")
+
+    expect(page.get_by_text("Ignored in the address")).to_contain_text("since:soon")
+    expect(page.get_by_text("Ignored in the address")).to_contain_text("status:fnord")
+
+
+@pytest.mark.proof
+class TestOnAPhone:
+    @pytest.fixture
+    def viewport(self) -> dict[str, int]:
+        return PHONE
+
+    def test_nothing_scrolls_sideways_and_no_rule_is_broken(self, page: Page, shop: Served) -> None:
+        shop.start("patient", "phone-1", name="a")
+        page.goto("/runs?q=phone")
+        expect(page.get_by_role("link", name="phone-1")).to_be_visible()
+
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        assert violations_in_every_look(page) == []

@@ -1,0 +1,83 @@
+"""Texts from hell in every field that users fill: they are shown as text, nothing breaks and nothing runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.served import Served, quoted
+
+MARKUP = "<img src=x onerror=\"document.title='ran'\"><script>document.title='ran'</script>"
+FOREIGN = "\u202eright to left\u202c \u05e9\u05dc\u05d5\u05dd \U0001f469\u200d\U0001f680 e\u0301"
+LONG = "long " * 2_000
+MEGABYTES = 4_000_000
+LEVELS = 60
+
+
+def nested(levels: int) -> Any:
+    value: Any = "the innermost"
+    for _ in range(levels):
+        value = {"in": value}
+    return value
+
+
+HELL = {
+    "markup": MARKUP,
+    "foreign": FOREIGN,
+    "long": LONG,
+    "a/slash/../and ?query#hash%2F": "in the id",
+}
+
+
+def started(shop: Served, text: str, number: int) -> str:
+    """Start an order with a text in its id, its input, its attributes and its question."""
+    run = f"hell-{number}/{''.join(one for one in text[:60] if one.isprintable())}".strip()
+    shop.start("order", run, order_id=text)
+    shop.until_event(run, "ask_opened")
+    return run
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("number", range(len(HELL)))
+def test_a_text_is_shown_as_text_on_every_screen(page: Page, shop: Served, number: int) -> None:
+    name, value = list(HELL.items())[number]
+    text = name if value == "in the id" else value
+    run = started(shop, text, number)
+
+    page.goto(f"/runs?q=hell-{number}")
+    link = page.get_by_role("link", name=run, exact=True)
+    expect(link).to_be_visible()
+    link.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text(run[:20])
+    page.goto(f"/runs/{quoted(run)}?tab=data")
+    expect(page.get_by_role("heading", level=1)).to_contain_text(run[:20])
+    page.goto(f"/inbox/{quoted(f'{run}:approve')}")
+    expect(page.get_by_role("heading", name="Ship order").first).to_contain_text(text[:40])
+
+    assert page.locator("main img, main script").count() == 0
+    assert "ran" not in page.title().split()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.proof
+def test_a_value_of_four_megabytes_shows_its_head_and_its_size(page: Page, shop: Served) -> None:
+    shop.start("large", "huge", size=MEGABYTES)
+    shop.until("huge", "completed")
+
+    page.goto("/runs/huge?tab=data")
+
+    expect(page.get_by_role("link", name="Download").first).to_be_visible()
+    assert page.evaluate("document.body.textContent.length") < 1_000_000
+
+
+@pytest.mark.proof
+def test_a_value_of_sixty_levels_can_be_opened(page: Page, shop: Served) -> None:
+    shop.start("patient", "deep-mail", name="ann")
+    shop.ask("POST", "/runs/deep-mail/messages", {"name": "nested", "body": nested(LEVELS)})
+
+    page.goto("/runs/deep-mail?tab=log")
+
+    expect(page.get_by_role("heading", level=1)).to_contain_text("deep-mail")
+    expect(page.get_by_text("nested").first).to_be_visible()

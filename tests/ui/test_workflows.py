@@ -1,0 +1,60 @@
+"""Workflows: the list, one workflow with its versions and source, and two versions compared."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.ui.axe import violations_in_every_look
+from tests.ui.served import Served
+
+
+def second_version(shop: Served) -> tuple[str, str]:
+    """Publish another version of the graph; return both versions."""
+    first = shop.ask("GET", "/workflows/leads/about")["newest"]
+    patch = {"ops": [{"op": "add", "path": "/nodes/nurture/timeout", "value": "1h"}]}
+    made = shop.ask("POST", "/workflows/leads/patch", {"tag": "live", "patch": patch, "reason": "a limit"})
+    return first, made["version"]
+
+
+def test_a_workflow_is_found_and_shows_its_source_as_written(page: Page) -> None:
+    page.goto("/workflows")
+    page.get_by_role("link", name="leads", exact=True).click()
+
+    expect(page.get_by_role("heading", name="leads")).to_be_visible()
+    expect(page.get_by_text("# Leads: small companies are nurtured")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^enrich"))).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_run_is_started_from_the_list(page: Page, shop: Served) -> None:
+    page.goto("/workflows?q=quick")
+    page.get_by_role("button", name="Start quick").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label("name", exact=False).first.fill("ann")
+    dialog.get_by_role("button", name="Start", exact=True).click()
+
+    expect(page).to_have_url(re.compile("/runs/quick-"))
+    expect(page.get_by_text("completed").first).to_be_visible()
+
+
+@pytest.mark.proof
+def test_two_versions_are_compared(page: Page, shop: Served) -> None:
+    first, second = second_version(shop)
+
+    page.goto(f"/workflows/leads/diff/{first}/{second}")
+
+    expect(page.get_by_role("group", name="Changed lines").get_by_text("timeout")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^nurture.*changed"))).to_be_visible()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("path", ["/workflows", "/workflows/leads"])
+def test_workflows_have_no_violation_in_any_look(page: Page, path: str) -> None:
+    page.goto(path)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    expect(page.get_by_text("leads").first).to_be_visible()
+
+    assert violations_in_every_look(page) == []

@@ -1,0 +1,191 @@
+/** One question: what is decided, the form, and the two buttons. What is sent is what was on the screen. */
+import { useEffect, useMemo, useRef, useState, type ReactElement } from "react";
+
+import { Problem } from "../../api/client";
+import { queries } from "../../api/queries";
+import type { ApprovalDetail } from "../../api/schema";
+import { Form } from "../../parts/form";
+import { formFindings } from "../../parts/form-findings";
+import { schemaForm } from "../../parts/form-schema";
+import { allFindings, formToJson, newDraft, type FormFinding } from "../../parts/form-values";
+import { ProblemNote } from "../../parts/problem";
+import { MarkWord } from "../../parts/state";
+import { Age } from "../../parts/time";
+import { Value } from "../../parts/values";
+import { runPath } from "../../shell/address";
+import { useNow } from "../../shell/clock";
+import { useKeys } from "../../shell/keys";
+import { Link } from "../../shell/link";
+import { sayUrgently, toast } from "../../shell/notices";
+import { useMe } from "../../shell/session";
+import { settings } from "../../shell/settings";
+import { dueText } from "../inbox";
+import { hasChanged, isDecided, sendAnswer, useQuestion } from "./data";
+import { forgetDraft, keepDraft, loadDraft, type AnswerDraft } from "./drafts";
+import { LastLook } from "./last-look";
+import { PersonLinks } from "./links";
+
+type Props = { id: string; next: () => void; hasNext: boolean };
+
+export function Question({ id, next, hasNext }: Props): ReactElement {
+  const { question, error, retry } = useQuestion(id);
+  if (question === undefined) {
+    return (
+      <section className="question" aria-label="Question">
+        {error ? <ProblemNote error={error} retry={retry} /> : null}
+        <Link to="/inbox">Back to the list</Link>
+      </section>
+    );
+  }
+  return <Shown key={id} question={question} next={next} hasNext={hasNext} />;
+}
+
+function Shown({ question, next, hasNext }: { question: ApprovalDetail; next: () => void; hasNext: boolean }): ReactElement {
+  // What the person looks at stays as it was shown, even if the question changes meanwhile.
+  const [seen, setSeen] = useState(question);
+  const answer = useAnswer(seen, next);
+  const now = useNow(1000);
+  const isOutdated = question.outcome === "open" && question.digest !== seen.digest;
+  useKeys("Question", [
+    { keys: "a", does: "Approve", run: () => answer.look(true) },
+    { keys: "r", does: "Reject", run: () => answer.look(false) },
+  ]);
+  return (
+    <section className="question" aria-label="Question">
+      <Link to="/inbox" className="back">‹ All questions</Link>
+      <div className="row">
+        <h2 className="grow"><bdi>{seen.title || seen.place}</bdi></h2>
+        {question.outcome === "open" ? <MarkWord mark="waiting" word={dueText(question, now)} /> : <MarkWord mark={question.outcome === "approved" ? "done" : "failed"} word={question.outcome.replace("_", " ")} />}
+      </div>
+      <p className="muted">
+        asked by <Link to={runPath(seen.run, { sel: seen.place })}><bdi>{seen.run}</bdi></Link> at <code><bdi>{seen.place}</bdi></code> · <Age at={seen.since} />
+        {seen.of.length > 0 && <> · of <bdi>{seen.of.join(", ")}</bdi></>}
+      </p>
+      <Votes question={question} />
+      {isOutdated && <Changed before={seen} after={question} onTake={() => setSeen(question)} />}
+      <div className="about">
+        <div className="row"><h3 className="grow">You decide on</h3><span className="muted mono" title="The digest of what is shown; it is sent with the answer">digest {seen.digest.slice(0, 4)}·{seen.digest.slice(4, 8)}</span></div>
+        {seen.about !== null && seen.about !== undefined ? <Value value={seen.about} /> : <p className="muted">The title is all that was given.</p>}
+      </div>
+      {question.outcome === "open" && seen.form && answer.draft.form && (
+        <Form schema={seen.form} value={answer.draft.form} findings={answer.findings} label="Answer" onChange={(form) => answer.change({ ...answer.draft, form })} />
+      )}
+      {question.outcome === "open" && (
+        <label className="column">Reason
+          <input value={answer.draft.reason} maxLength={1000} onChange={(event) => answer.change({ ...answer.draft, reason: event.target.value })} />
+        </label>
+      )}
+      {answer.error !== null && <ProblemNote error={answer.error} />}
+      <Buttons question={question} onLook={answer.look} />
+      {answer.looking !== null && (
+        <LastLook question={seen} isApproved={answer.looking} reason={answer.draft.reason} form={answer.form} isLast={!hasNext} onSend={answer.send} onBack={answer.back} />
+      )}
+    </section>
+  );
+}
+
+function Buttons({ question, onLook }: { question: ApprovalDetail; onLook: (isApproved: boolean) => void }): ReactElement {
+  const { allowed, why_not: why } = question.may;
+  return (
+    <>
+      {!allowed && <p className="notice">{why}</p>}
+      <div className="buttons">
+        {question.outcome === "open" && (
+          <>
+            <button type="button" className="primary" disabled={!allowed} onClick={() => onLook(true)}>✓ Approve</button>
+            <button type="button" className="danger" disabled={!allowed} onClick={() => onLook(false)}>✗ Reject</button>
+            <span className="grow" />
+            <PersonLinks question={question} />
+          </>
+        )}
+        <Link to={runPath(question.run, { sel: question.place })}>Open the run</Link>
+      </div>
+    </>
+  );
+}
+
+function Votes({ question }: { question: ApprovalDetail }): ReactElement | null {
+  const { votes, quorum, of } = question;
+  const needed = quorum === "all" ? Math.max(1, of.length) : typeof quorum === "number" ? quorum : 1;
+  const approvals = votes.filter((vote) => vote.approved).length;
+  if (votes.length === 0 && needed === 1) return null;
+  return (
+    <div>
+      {needed > 1 && <p>{approvals} of {needed} {approvals === 1 ? "has" : "have"} approved</p>}
+      <ul className="votes">
+        {votes.map((vote, at) => (
+          <li key={at}><MarkWord mark={vote.approved ? "done" : "failed"} word={vote.approved ? "approved" : "rejected"} /> by <bdi>{vote.by || "somebody"}</bdi>, <Age at={vote.at} /> {vote.reason && <>“<bdi>{vote.reason}</bdi>”</>}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function Changed({ before, after, onTake }: { before: ApprovalDetail; after: ApprovalDetail; onTake: () => void }): ReactElement {
+  return (
+    <div className="notice column" role="alert">
+      <strong>The question has changed since you opened it. Nothing was decided.</strong>
+      <div className="pair">
+        <div><Value label="Before" value={{ title: before.title, about: before.about }} /></div>
+        <div><Value label="Now" value={{ title: after.title, about: after.about }} /></div>
+      </div>
+      <span><button type="button" onClick={onTake}>Show the new question</button></span>
+    </div>
+  );
+}
+
+type Answering = {
+  draft: AnswerDraft; form: unknown; findings: FormFinding[]; error: unknown; looking: boolean | null;
+  change: (draft: AnswerDraft) => void; look: (isApproved: boolean) => void; send: () => void; back: () => void;
+};
+
+function useAnswer(question: ApprovalDetail, next: () => void): Answering {
+  const me = useMe();
+  const field = useMemo(() => (question.form ? schemaForm(question.form) : null), [question.form]);
+  const [draft, setDraft] = useState<AnswerDraft>(() => loadDraft(question.id) ?? { form: question.form ? newDraft(question.form) : null, reason: "" });
+  const [findings, setFindings] = useState<FormFinding[]>([]);
+  const [error, setError] = useState<unknown>(null);
+  const [looking, setLooking] = useState<boolean | null>(null);
+  const isSending = useRef(false);
+  const read = field && draft.form ? formToJson(field, draft.form) : { value: undefined, findings: [] };
+  useEffect(() => () => setLooking(null), []);
+
+  const failed = (problem: unknown): void => {
+    setLooking(null);
+    const found = problem instanceof Problem ? formFindings(problem.details.findings, "form") : [];
+    setFindings(found);
+    setError(problem);
+    if (hasChanged(problem) || isDecided(problem)) void queries.invalidateQueries({ queryKey: ["question"] });
+    sayUrgently(problem instanceof Error ? problem.message : "The answer was not sent.");
+  };
+  const look = (isApproved: boolean): void => {
+    if (!question.may.allowed) return;
+    const found = isApproved && field ? allFindings(field, read) : [];
+    setFindings(found);
+    setError(null);
+    if (found.length === 0) setLooking(isApproved);
+    else sayUrgently("The form is not complete yet.");
+  };
+  const send = (): void => {
+    if (isSending.current || looking === null) return;
+    isSending.current = true;
+    const by = me?.groups === null ? settings().name : "";
+    sendAnswer(question.id, { isApproved: looking, by, reason: draft.reason, form: read.value, digest: question.digest })
+      .then(() => {
+        forgetDraft(question.id);
+        toast(looking ? "Approved" : "Rejected");
+        setLooking(null);
+        void queries.invalidateQueries({ queryKey: ["questions"] });
+        void queries.invalidateQueries({ queryKey: ["question-count"] });
+        next();
+      }, failed)
+      .finally(() => {
+        isSending.current = false;
+      });
+  };
+  const change = (changed: AnswerDraft): void => {
+    setDraft(changed);
+    keepDraft(question.id, changed);
+  };
+  return { draft, form: read.value, findings, error, looking, change, look, send, back: () => setLooking(null) };
+}

@@ -1,0 +1,53 @@
+/** Parts of the page that are loaded when they are first needed, also if the server is away just then. */
+import { basePath } from "./address";
+import { serverNow } from "./clock";
+import { reportConnection } from "./connection";
+
+const RETRY_MS = 1000;
+const SOURCE = "parts of the page";
+
+/** Return a way to load a part that waits while the server cannot be reached. It throws if the server lacks the part. */
+export function patient<T>(load: () => Promise<T>): () => Promise<T> {
+  return async () => {
+    for (;;) {
+      try {
+        return await load();
+      } catch {
+        await untilReachable();
+        await loadStylesAgain();
+      }
+      try {
+        return await load();
+      } catch (error) {
+        if (await isReachable()) throw error;
+      }
+    }
+  };
+}
+
+async function untilReachable(): Promise<void> {
+  while (!(await isReachable())) {
+    reportConnection(SOURCE, { state: "offline", retryAt: serverNow() + RETRY_MS });
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+  }
+  reportConnection(SOURCE, null);
+}
+
+async function isReachable(): Promise<boolean> {
+  try {
+    await fetch(`${basePath()}/healthz`, { cache: "no-store" });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Load those styles again that failed: whoever loads a part asks for its styles only once. */
+async function loadStylesAgain(): Promise<void> {
+  const failed = [...document.querySelectorAll<HTMLLinkElement>('link[rel="stylesheet"]')].filter((link) => link.sheet === null);
+  await Promise.all(failed.map((link) => new Promise<void>((resolve) => {
+    const again = link.cloneNode() as HTMLLinkElement;
+    again.onload = again.onerror = () => resolve();
+    link.replaceWith(again);
+  })));
+}

@@ -1,0 +1,29 @@
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vitest/config";
+
+const SERVER = process.env["WEFT_URL"] ?? "http://127.0.0.1:8420";
+
+// The server writes one <base> into index.html, so every address in the build is relative.
+export default defineConfig(({ command }) => ({
+  base: command === "build" ? "./" : "/",
+  plugins: [
+    react(),
+    {
+      name: "what-the-server-fills-in",
+      apply: "serve",
+      transformIndexHtml: (html: string) => html.replace("__BASE__", "/").replace("__NONCE__", ""),
+    },
+  ],
+  // `npm run dev` takes the API from a server that runs beside it.
+  server: { proxy: { "/api": { target: SERVER, changeOrigin: true, ws: true, headers: { origin: SERVER } } } },
+  build: {
+    outDir: "../build/ui",
+    emptyOutDir: true,
+    manifest: true,
+    target: "es2022",
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+  test: { environment: "node", include: ["src/**/*.test.ts"] },
+}));
