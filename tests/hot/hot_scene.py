@@ -9,7 +9,7 @@ from tests.code.timeless import calm, play
 from tests.contract.kit import HERE, RUN, append, new
 from tests.hot.memory_server import Disk, MemoryWalServer
 from tests.runtime.flaky import FlakyStore, Mishap, Script
-from weft.core.ids import HostId, RunUid
+from weft.core.ids import Epoch, HostId, RunUid
 from weft.ports.store import Append, Outcome
 from weft.stores.hot.policy import END, HotPolicy
 from weft.stores.hot.store import HotStore
@@ -21,12 +21,12 @@ ACCEPTED = [Outcome.ACCEPTED]
 class HotScene:
     """One process with a WAL, and a run of it that is attached and has no events."""
 
-    def __init__(self, policy: HotPolicy, *mishaps: Mishap) -> None:
+    def __init__(self, policy: HotPolicy, server: Callable[[Disk], MemoryWalServer], *mishaps: Mishap) -> None:
         self.script = Script()
         self.mishaps = mishaps
         self.durable = FlakyStore(self.script)
         self.disk = Disk()
-        self.store = HotStore(self.durable, MemoryWalServer(self.disk), policy=policy)
+        self.store = HotStore(self.durable, server(self.disk), policy=policy)
 
     async def begin(self, *others: str) -> None:
         await self.store.open()
@@ -43,6 +43,11 @@ class HotScene:
         """Commit a plain hop."""
         assert await self.commit(append(uid, seq=seq, count=count, **fields)) == ACCEPTED
 
+    async def claim(self, expected: int) -> list[int]:
+        """Claim the run for its own host. Returns its new epoch, if it was granted one."""
+        rows = await self.store.log.claim([RunUid(RUN)], HERE, expected={RunUid(RUN): Epoch(expected)})
+        return [row.epoch for row in rows]
+
     async def flush(self) -> None:
         await self.store.through_lane.flush()
 
@@ -56,10 +61,14 @@ class HotScene:
 
 
 def hot_scene(
-    acts: Callable[[HotScene], Awaitable[None]], *mishaps: Mishap, policy: HotPolicy = END, others: tuple[str, ...] = ()
+    acts: Callable[[HotScene], Awaitable[None]],
+    *mishaps: Mishap,
+    policy: HotPolicy = END,
+    others: tuple[str, ...] = (),
+    server: Callable[[Disk], MemoryWalServer] = MemoryWalServer,
 ) -> HotScene:
     """Play a scene to its end in virtual time."""
-    scene = HotScene(policy, *mishaps)
+    scene = HotScene(policy, server, *mishaps)
 
     async def whole() -> None:
         await scene.begin(*others)

@@ -11,6 +11,7 @@ import pytest
 from tests.code.timeless import calm
 from tests.contract.kit import HERE, OTHER, RUN, THERE, append, mail, release
 from tests.hot.hot_scene import ACCEPTED, HotScene, hot_scene
+from tests.hot.memory_server import Disk, MemoryWalServer
 from weft.core.ids import Epoch, RunUid, Seq
 from weft.errors import Unavailable
 from weft.ports.store import Outcome
@@ -181,6 +182,58 @@ def test_a_host_that_claims_its_own_run_again_drains_it_under_the_old_epoch_firs
         assert scene.stored().seq == 1
 
     hot_scene(acts)
+
+
+class _SlowServer(MemoryWalServer):
+    """Keeps back its answers to entries."""
+
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(disk)
+        self.may_answer = asyncio.Event()
+
+    async def _acknowledge(self) -> None:
+        await self.may_answer.wait()
+
+
+@pytest.mark.parametrize("expected", [1, 7], ids=["granted", "refused"])
+def test_a_claim_waits_for_the_hop_that_is_under_way(expected: int) -> None:
+    """Two callers ask for a run at once, and the slower one claims it when it is at work already."""
+
+    async def acts(scene: HotScene) -> None:
+        server = scene.store.hot_lane._server
+        assert isinstance(server, _SlowServer)
+        hop = asyncio.create_task(scene.hop())
+        await calm()
+        claim = asyncio.create_task(scene.claim(expected))
+        await calm()
+        server.may_answer.set()
+        await hop
+        epochs = await claim
+        assert epochs == ([2] if expected == 1 else [])
+        await scene.hop(1, epoch=2 if epochs else 1)
+        assert scene.entries() == 2, "the run is hot again"
+        await scene.flush()
+        assert scene.stored().seq == 2
+
+    hot_scene(acts, server=_SlowServer)
+
+
+def test_a_hop_of_a_run_that_was_lost_meanwhile_is_judged_by_the_store() -> None:
+    async def acts(scene: HotScene) -> None:
+        server = scene.store.hot_lane._server
+        assert isinstance(server, _SlowServer)
+        hops = asyncio.create_task(scene.commit(append(), append(OTHER)))
+        await calm()
+        wal = scene.store.hot_lane.wal
+        assert wal is not None
+        await scene.durable.wals.mark_drained(wal, forced=True)
+        await scene.durable.log.claim([RUN], THERE, expected={RUN: Epoch(1)})
+        scene.store.through_lane._drop(RunUid(RUN))
+        server.may_answer.set()
+        assert await hops == [Outcome.STALE_EPOCH, Outcome.ACCEPTED]
+        assert (scene.stored().seq, scene.stored(OTHER).seq) == (0, 1)
+
+    hot_scene(acts, server=_SlowServer, others=(OTHER,))
 
 
 def test_reading_or_releasing_a_run_drains_it() -> None:

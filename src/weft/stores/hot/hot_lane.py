@@ -11,12 +11,12 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from weft.core.ids import Seq
+from weft.core.ids import RunUid, Seq
 from weft.ports.boundary import boundary
 from weft.ports.store import Append
 from weft.ports.wal_server import WalServer
 from weft.stores.hot.entries import ENTRY_APPENDS_MAX, ENTRY_BYTES_MAX, encode, size_max
-from weft.stores.hot.owned_runs import OwnedRuns, is_plain
+from weft.stores.hot.owned_runs import OwnedRun, OwnedRuns, is_plain
 from weft.stores.hot.policy import HotPolicy
 from weft.stores.hot.tails import Tails
 
@@ -84,17 +84,23 @@ class HotLane:
             if self.wal != wal:
                 return False  # somebody has drained it and will not look again
             self.last = entry
-            self._acknowledge(batch, entry)
+            runs = [run for append in batch if (run := self._runs.find(append)) is not None]
+            if len(runs) < len(batch):
+                return False  # the tail of one of them was refused meanwhile: the durable store judges this too
+            now = asyncio.get_running_loop().time()
+            for append, run in zip(batch, runs, strict=True):
+                run.seq = Seq(append.seq + len(append.events))
+                self._tails.add(append, entry, now)
         self.on_hops()
         return True
 
-    def _acknowledge(self, batch: Sequence[Append], entry: int) -> None:
-        now = asyncio.get_running_loop().time()
-        for append in batch:
-            run = self._runs.find(append)
-            assert run is not None, "only known runs are hot"
-            run.seq = Seq(append.seq + len(append.events))
-            self._tails.add(append, entry, now)
+    async def take(self, uids: Sequence[RunUid]) -> dict[RunUid, OwnedRun]:
+        """Return those of these runs that are known and forget them, while no hop is under way.
+
+        A hop that is acknowledged after its run was drained and claimed again could not be drained any more.
+        """
+        async with self._lock:
+            return {uid: run for uid in uids if (run := self._runs.take(uid)) is not None}
 
     def break_wal(self, wal: int, reason: str) -> None:
         """Never write to this WAL again."""

@@ -90,7 +90,7 @@ class HotLog:
 
     async def _put_aside(self, uids: Sequence[RunUid]) -> dict[RunUid, OwnedRun]:
         """Drain runs, and let their appends go to the durable store from here on. Returns what was known of them."""
-        aside = {uid: run for uid in uids if (run := self._runs.take(uid)) is not None}
+        aside = await self._hot.take(uids)
         try:
             await self._through.flush_each(uids)
         except BaseException:
@@ -105,10 +105,13 @@ class HotLog:
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
     ) -> Sequence[RunRow]:
         """Claim runs. The tail of an own run is drained under its old epoch first, or nobody could drain it later."""
-        await self._put_aside(uids)
+        aside = await self._put_aside(uids)
         claimed = await self._log.claim(uids, host, expected=expected)
         for row in claimed:
             self._runs.learn(row)
+            aside.pop(row.uid, None)
+        for uid, run in aside.items():
+            self._runs.put_back(uid, run)
         return claimed
 
     async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
