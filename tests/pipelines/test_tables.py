@@ -236,6 +236,23 @@ def test_a_left_join_keeps_rows_that_meet_nothing() -> None:
     ]
 
 
+def test_rows_that_meet_once_keep_the_key_of_the_left_and_its_place() -> None:
+    step = {"step": "join", "right": [{"y": 5, "id": 1.0}, {"y": 6, "id": 2}], "on": "id"}
+
+    found = apply([{"x": 3, "id": 1}, {"x": 4, "id": 2.0}], step)
+
+    assert [list(row.items()) for row in found] == [[("x", 3), ("id", 1), ("y", 5)], [("x", 4), ("id", 2.0), ("y", 6)]]
+    assert [type(row["id"]) for row in found] == [int, float]
+
+
+def test_rows_that_meet_once_have_no_field_of_a_right_row_that_lacks_it() -> None:
+    right = [{"id": 1, "y": 5}, {"id": 2, "z": 6}, {"id": 3, "y": 7}]
+
+    assert apply([{"id": 2, "x": 1}, {"id": 4}], {"step": "join", "right": right, "on": "id"}) == [
+        {"id": 2, "x": 1, "z": 6}
+    ]
+
+
 def test_fields_of_different_names_are_joined_and_both_stay() -> None:
     found = apply([{"a": 1, "b": "k"}], {"step": "join", "right": [{"c": 1, "b": "l"}], "on": {"a": "c"}})
 

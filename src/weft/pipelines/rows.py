@@ -7,7 +7,9 @@ The kinds are those of JSON: null, boolean, number, text, array and object. Valu
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final, TypeGuard
 
 from weft.pipelines.faults import StepFault
@@ -29,6 +31,8 @@ _KINDS: Final = {
     list: "array",
     dict: "object",
 }
+_OWN_KEYS: Final = frozenset({str, int})
+"""The types of values that are their own keys."""
 _RANKS: Final = {bool: 0, int: 1, float: 1, str: 2}
 
 
@@ -84,8 +88,25 @@ def reader(field: str) -> Get:
     return read
 
 
+def read_column(data: Any, field: str, what: str = "the data") -> tuple[list[Row], list[Any]]:
+    """Return the data as rows, and the values of a field of theirs, MISSING where a row does not have it.
+
+    Raises:
+        StepFault: it is not an array of objects, or has too many.
+    """
+    if type(data) is list:
+        with suppress(KeyError, TypeError):
+            values = list(map(itemgetter(field), data))  # only an object has values by name
+            check_row_count(len(data), what)
+            return data, values
+    rows = check_rows(data, what)
+    return rows, values_of(rows, field)
+
+
 def values_of(rows: Sequence[Row], field: str) -> list[Any]:
     """Return the values of a field, MISSING where a row does not have it."""
+    with suppress(KeyError):
+        return list(map(itemgetter(field), rows))
     if "." not in field:
         return [row.get(field, MISSING) for row in rows]
     return list(map(reader(field), rows))
@@ -139,17 +160,23 @@ def group_key(value: Any) -> Hashable:
     return None if value is MISSING else value
 
 
-def keys_of(rows: Sequence[Row], names: Sequence[str]) -> list[Hashable]:
-    """Return the key of each row: that of its field, or of all its fields.
+def read_keys(data: Any, names: Sequence[str], what: str = "the data") -> tuple[list[Row], list[Hashable]]:
+    """Return the data as rows, and the key of each row: that of its field, or of all its fields.
 
     Raises:
-        StepFault: a value is an array or an object.
+        StepFault: it is not an array of objects, or a value is an array or an object.
     """
-    read = [values_of(rows, name) for name in names]
-    if len(read) == 1 and set(map(type, read[0])) <= {str, int}:
-        return read[0]
+    rows, first = read_column(data, names[0], what)
+    if len(names) == 1 and set(map(type, first)) <= _OWN_KEYS:
+        return rows, first
+    read = [first, *(values_of(rows, name) for name in names[1:])]
     parts = [_column_keys(name, values) for name, values in zip(names, read, strict=True)]
-    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+    return rows, parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+
+
+def key_value(key: Hashable) -> Any:
+    """Return the value that has this key; null if it is missing."""
+    return key[0] if type(key) is tuple else key
 
 
 def _column_keys(name: str, values: Sequence[Any]) -> list[Hashable]:
@@ -162,4 +189,6 @@ def _column_keys(name: str, values: Sequence[Any]) -> list[Hashable]:
 
 def columns(rows: Sequence[Row]) -> list[str]:
     """Return the names of all fields, in the order in which they first appear."""
+    if rows and set().union(*rows) <= rows[0].keys():
+        return list(rows[0])
     return list(dict.fromkeys(chain.from_iterable(rows)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import msgspec
@@ -11,17 +12,19 @@ from msgspec import Meta
 
 from weft.pipelines.faults import StepFault
 from weft.pipelines.limits import FIELDS_MAX
-from weft.pipelines.rows import MISSING, NUMBERS, Row, check_rows, equal, reader, values_of
+from weft.pipelines.rows import MISSING, NUMBERS, Row, check_row_count, check_rows, equal, read_column, reader
 from weft.pipelines.steps.base import PipelineStep
 
-Keep = Callable[[Sequence[Row], str, Any, frozenset[type]], list[Row]]
+Keep = Callable[[Sequence[Row], str, Any], list[Row]]
 _KEEP: Final[dict[str, Keep]] = {  # written out, because a call per row costs more than the comparison
-    "<": lambda rows, field, than, kinds: [r for r in rows if type(v := r.get(field)) in kinds and v < than],
-    ">": lambda rows, field, than, kinds: [r for r in rows if type(v := r.get(field)) in kinds and v > than],
-    "<=": lambda rows, field, than, kinds: [r for r in rows if type(v := r.get(field)) in kinds and v <= than],
-    ">=": lambda rows, field, than, kinds: [r for r in rows if type(v := r.get(field)) in kinds and v >= than],
-    "==": lambda rows, field, than, kinds: [r for r in rows if type(v := r.get(field)) in kinds and v == than],
+    "<": lambda rows, field, than: [r for r in rows if (v := r[field]) < than and v is not True and v is not False],
+    ">": lambda rows, field, than: [r for r in rows if (v := r[field]) > than and v is not True and v is not False],
+    "<=": lambda rows, field, than: [r for r in rows if (v := r[field]) <= than and v is not True and v is not False],
+    ">=": lambda rows, field, than: [r for r in rows if (v := r[field]) >= than and v is not True and v is not False],
+    "==": lambda rows, field, than: [r for r in rows if (v := r[field]) == than and v is not True and v is not False],
 }
+"""How rows are kept whose values are all numbers or texts. They raise KeyError for a row that does not have the field,
+and TypeError for values that have no order and for what is not a row."""
 _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     ">": operator.gt,
@@ -29,8 +32,8 @@ _ORDER: Final[dict[str, Callable[[Any, Any], bool]]] = {
     ">=": operator.ge,
     "==": operator.eq,
 }
-_PLAIN: Final = frozenset({bool, int, float, str})
-"""The types of values that Python compares as steps do."""
+_PLAIN: Final = frozenset({int, float, str})
+"""The types of values that Python compares as steps do, but for booleans, which it takes for numbers."""
 
 
 class FieldCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,13 +43,15 @@ class FieldCondition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     op: Literal["<", ">", "<=", ">=", "==", "!="]
     value: Any
 
-    def keep(self, rows: Sequence[Row]) -> list[Row]:
-        """Return the rows that have the field and meet the condition."""
+    def keep(self, data: Any) -> list[Row]:
+        """Return the rows that have the field and meet the condition. Raises StepFault if the data is not rows."""
         wanted = self.value
+        if type(data) is list and type(wanted) in _PLAIN and self.op in _KEEP:
+            with suppress(KeyError, TypeError):
+                check_row_count(len(data))
+                return _KEEP[self.op](data, self.field, wanted)
         kinds = NUMBERS if type(wanted) in NUMBERS else frozenset({type(wanted)})
-        if type(wanted) in _PLAIN and self.op != "!=" and "." not in self.field:
-            return _KEEP[self.op](rows, self.field, wanted, kinds)
-        pairs = zip(rows, values_of(rows, self.field), strict=True)
+        pairs = zip(*read_column(data, self.field), strict=True)
         if type(wanted) in (list, dict):
             same = self.op == "=="
             if self.op not in ("==", "!="):
@@ -69,10 +74,9 @@ class TableFilter(PipelineStep, frozen=True, kw_only=True):
     condition: FieldCondition | Annotated[list[FieldCondition], Meta(min_length=1, max_length=FIELDS_MAX)]
 
     def apply(self, data: Any, stored: Mapping[str, Any]) -> Any:
-        rows = check_rows(data)
         for condition in [self.condition] if isinstance(self.condition, FieldCondition) else self.condition:
-            rows = condition.keep(rows)
-        return rows
+            data = condition.keep(data)
+        return data
 
 
 class TableSelect(PipelineStep, frozen=True, kw_only=True):

@@ -4,18 +4,32 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Annotated, Any, Literal
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 from msgspec import field as named
 
 from weft.pipelines.faults import StepFault
 from weft.pipelines.limits import FIELDS_MAX
-from weft.pipelines.rows import MISSING, NUMBERS, Row, check_rows, is_absent, is_number, keys_of, order_key, values_of
+from weft.pipelines.rows import (
+    MISSING,
+    NUMBERS,
+    Row,
+    is_absent,
+    key_value,
+    named_kind,
+    order_key,
+    read_keys,
+    values_of,
+)
 from weft.pipelines.steps.base import PipelineStep
 
-_INTEGER_MAX = (1 << 64) - 1
+_INTEGER_MAX: Final = (1 << 64) - 1
+_ABSENT: Final = frozenset({type(None), type(MISSING)})
+_COUNTED: Final = NUMBERS | _ABSENT
+"""The types of values of which sums are made. Null and missing do not count."""
+_UNORDERED: Final = frozenset({list, dict})
 
 
 class GroupBy(PipelineStep, frozen=True, kw_only=True):
@@ -44,39 +58,44 @@ class GroupBy(PipelineStep, frozen=True, kw_only=True):
             raise StepFault("bad_argument", f"{self.result} is a key and the name of the figure.", 'Add "as".')
 
     def apply(self, data: Any, stored: Mapping[str, Any]) -> Any:
-        rows = check_rows(data)
-        groups = _groups(keys_of(rows, self.keys))
-        values = values_of(rows, self.field) if self.field else None
-        is_clean = values is not None and set(map(type, values)) <= NUMBERS
+        rows, keys = read_keys(data, self.keys)
+        values = values_of(rows, self.field) if self.field else [1] * len(rows)
+        present = self._checked(values)
+        groups: defaultdict[Hashable, list[Any]] = defaultdict(list)
+        for key, value in zip(keys, values, strict=True):
+            groups[key].append(value)
         return [
-            {**_key_fields(rows[members[0]], self.keys), self.result: self._figure(members, values, is_clean=is_clean)}
-            for members in groups
+            {**self._key_fields(key), self.result: self._figure(found if present else _present(found))}
+            for key, found in groups.items()
         ]
 
-    def _figure(self, members: list[int], values: Sequence[Any] | None, *, is_clean: bool) -> Any:
-        """Return the figure of a group. ``is_clean``: all values are numbers."""
-        if values is None:
-            return len(members)
-        if self.agg in ("sum", "avg") and is_clean:
-            return self._total(list(map(values.__getitem__, members)))
-        present = [index for index in members if not is_absent(values[index])]
-        if self.agg == "count":
-            return len(present)
-        if not present:
-            return 0 if self.agg == "sum" else None
-        if self.agg in ("min", "max"):
-            choose = min if self.agg == "min" else max
-            return values[choose(present, key=lambda index: self._order(index, values[index]))]
-        for index in present:
-            if not is_number(values[index]):
-                raise StepFault("bad_value", f"{self.field} of row {index} is not a number.", "Filter such rows first.")
-        return self._total([values[index] for index in present])
+    def _checked(self, values: Sequence[Any]) -> bool:
+        """Return whether all values count. Raises StepFault if there is one of which no such figure can be made."""
+        kinds = set(map(type, values))
+        if self.agg in ("sum", "avg") and not kinds <= _COUNTED:
+            index = next(index for index, value in enumerate(values) if type(value) not in _COUNTED)
+            raise StepFault("bad_value", f"{self.field} of row {index} is not a number.", "Filter such rows first.")
+        if self.agg in ("min", "max") and not kinds.isdisjoint(_UNORDERED):
+            index = next(index for index, value in enumerate(values) if type(value) in _UNORDERED)
+            message = f"{self.field} of row {index}: {named_kind(values[index])} has no order."
+            raise StepFault("bad_value", message)
+        return kinds.isdisjoint(_ABSENT)
 
-    def _order(self, index: int, value: Any) -> tuple[int, Any]:
-        try:
-            return order_key(value)
-        except StepFault as fault:
-            raise StepFault(fault.code, f"{self.field} of row {index}: {fault.message}") from None
+    def _key_fields(self, key: Hashable) -> Row:
+        """Return the fields that a group has in common."""
+        if isinstance(self.by, str) or len(self.by) == 1:
+            return {self.keys[0]: key_value(key)}
+        return dict(zip(self.keys, map(key_value, key), strict=True))  # type: ignore[call-overload]
+
+    def _figure(self, values: list[Any]) -> Any:
+        """Return the figure of a group."""
+        if self.agg == "count":
+            return len(values)
+        if not values:
+            return 0 if self.agg == "sum" else None
+        if self.agg in ("sum", "avg"):
+            return self._total(values)
+        return (min if self.agg == "min" else max)(values, key=order_key)
 
     def _total(self, numbers: list[int | float]) -> int | float:
         try:
@@ -89,13 +108,5 @@ class GroupBy(PipelineStep, frozen=True, kw_only=True):
         return figure
 
 
-def _groups(keys: Sequence[Hashable]) -> Iterable[list[int]]:
-    """Return the indexes of the rows of each group."""
-    groups: defaultdict[Hashable, list[int]] = defaultdict(list)
-    for index, key in enumerate(keys):
-        groups[key].append(index)
-    return groups.values()
-
-
-def _key_fields(row: Row, keys: Sequence[str]) -> Row:
-    return {name: None if (value := values_of([row], name)[0]) is MISSING else value for name in keys}
+def _present(values: Sequence[Any]) -> list[Any]:
+    return [value for value in values if not is_absent(value)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from weft.pipelines.faults import StepFault
 from weft.pipelines.limits import DATA_BYTES_MAX, FIELDS_MAX
-from weft.pipelines.rows import Row, check_row_count, check_rows, columns, keys_of
+from weft.pipelines.rows import Row, check_row_count, columns, read_keys
 from weft.pipelines.steps.base import PipelineStep
 
 Table = str | list[Any]
@@ -44,18 +44,26 @@ class TableJoin(PipelineStep, frozen=True, kw_only=True):
         yield from (table for table in (self.left, self.right) if isinstance(table, str))
 
     def apply(self, data: Any, stored: Mapping[str, Any]) -> Any:
-        left = check_rows(data) if self.left is None else _rows(self.left, "left", stored)
-        right = _rows(self.right, "right", stored)
-        places = _places(_keys(right, [name for _, name in self.pairs], "right"))
-        keys = _keys(left, [name for name, _ in self.pairs], "left")
-        matches: list[Sequence[int]] = [places.get(key, ()) for key in keys]
-        outer = self.how == "left"
-        check_row_count(sum(len(found) or outer for found in matches), "the join")
-        self._check_size(left, right, matches)
+        right, right_keys = _read(_table(self.right, stored), [name for _, name in self.pairs], "right")
+        left, keys = _read(
+            data if self.left is None else _table(self.left, stored),
+            [name for name, _ in self.pairs],
+            "the data" if self.left is None else "left",
+        )
         names = self._right_names(left, right)
-        nulls = dict.fromkeys(names.values())
-        added = [{names[n]: v for n, v in row.items() if n in names} for row in right]
-        nothing = (nulls,) if outer else ()
+        nulls = dict.fromkeys(names.values()) if self.how == "left" else None
+        places = dict(zip(right_keys, range(len(right)), strict=True))
+        if len(places) == len(right) and len(set(keys)) == len(keys):
+            # No row is repeated, so the result is no larger than both tables.
+            places.pop(None, None)
+            same = {*map(type, keys), *map(type, right_keys)} in ({int}, {str})
+            return _each_once(left, map(places.get, keys), _added(right, names, same_keys=same), nulls)
+        several = _places(right_keys)
+        matches: list[Sequence[int]] = [several.get(key, ()) for key in keys]
+        check_row_count(sum(len(found) or nulls is not None for found in matches), "the join")
+        _check_size(left, right, matches)
+        added = _added(right, names)
+        nothing = () if nulls is None else (nulls,)
         return [
             row | other
             for row, found in zip(left, matches, strict=True)
@@ -65,7 +73,7 @@ class TableJoin(PipelineStep, frozen=True, kw_only=True):
     def _right_names(self, left: Sequence[Row], right: Sequence[Row]) -> dict[str, str]:
         """Return the names of the right fields in the result. A field that both sides are joined on appears once."""
         both = {name for name, other in self.pairs if name == other and "." not in name}
-        taken = set(columns(left))
+        taken: set[str] = set().union(*left)
         names: dict[str, str] = {}
         own = [name for name in columns(right) if name not in both]
         taken_after = taken | {name for name in own if name not in taken}
@@ -77,46 +85,64 @@ class TableJoin(PipelineStep, frozen=True, kw_only=True):
             taken_after.add(new)
         return names
 
-    def _check_size(self, left: Sequence[Row], right: Sequence[Row], matches: Sequence[Sequence[int]]) -> None:
-        """Refuse a join that would be too large, before it is made."""
-        often = max(Counter(chain.from_iterable(matches)).values(), default=0)
-        most = max(map(len, matches), default=0)
-        if most <= 1 and often <= 1:
-            return  # no row is repeated, so the result is no larger than both tables
-        if len(_encode(left)) * most + len(_encode(right)) * often <= DATA_BYTES_MAX:
-            return
-        sizes = [len(_encode(row)) for row in right]
-        total = 0
-        for row, found in zip(left, matches, strict=True):
-            total += len(_encode(row)) * len(found) + sum(sizes[index] for index in found)
-            if total > 2 * DATA_BYTES_MAX:  # keys that appear once are counted twice; the result is measured again
-                raise StepFault(
-                    "too_large",
-                    f"the join would be larger than {DATA_BYTES_MAX:,} bytes.",
-                    "Join on a field that is unique on one side, or filter and select first.",
-                )
+
+def _each_once(left: Sequence[Row], places: Iterable[int | None], added: Sequence[Row], nulls: Row | None) -> list[Row]:
+    """Join each row with the one row that it meets, if any. With ``nulls``, rows that meet nothing get these."""
+    pairs = zip(left, places, strict=True)
+    if nulls is None:
+        return [row | added[place] for row, place in pairs if place is not None]
+    return [row | (nulls if place is None else added[place]) for row, place in pairs]
 
 
-def _rows(table: Table, side: str, stored: Mapping[str, Any]) -> list[Row]:
-    return check_rows(stored[table] if isinstance(table, str) else table, side)
+def _added(right: Sequence[Row], names: Mapping[str, str], *, same_keys: bool = False) -> Sequence[Row]:
+    """Return what the right rows add to those on the left.
+
+    ``same_keys``: keys that are equal are also of one type, so that it does not matter whose value is taken.
+    """
+    if same_keys and all(name == new for name, new in names.items()):
+        return right
+    return [{names[n]: v for n, v in row.items() if n in names} for row in right]
 
 
-def _keys(rows: Sequence[Row], names: Sequence[str], side: str) -> list[Hashable]:
-    """Return the key of each row; None if it meets nothing, because a part of it is null or missing."""
+def _check_size(left: Sequence[Row], right: Sequence[Row], matches: Sequence[Sequence[int]]) -> None:
+    """Refuse a join that would be too large, before it is made."""
+    often = max(Counter(chain.from_iterable(matches)).values(), default=0)
+    most = max(map(len, matches), default=0)
+    if most <= 1 and often <= 1:
+        return  # no row is repeated, so the result is no larger than both tables
+    if len(_encode(left)) * most + len(_encode(right)) * often <= DATA_BYTES_MAX:
+        return
+    sizes = [len(_encode(row)) for row in right]
+    total = 0
+    for row, found in zip(left, matches, strict=True):
+        total += len(_encode(row)) * len(found) + sum(sizes[index] for index in found)
+        if total > 2 * DATA_BYTES_MAX:  # keys that appear once are counted twice; the result is measured again
+            raise StepFault(
+                "too_large",
+                f"the join would be larger than {DATA_BYTES_MAX:,} bytes.",
+                "Join on a field that is unique on one side, or filter and select first.",
+            )
+
+
+def _table(table: Table, stored: Mapping[str, Any]) -> Any:
+    return stored[table] if isinstance(table, str) else table
+
+
+def _read(table: Any, names: Sequence[str], side: str) -> tuple[list[Row], list[Hashable]]:
+    """Return the rows and the key of each; None if it meets nothing, because a part of it is null or missing."""
     try:
-        keys = keys_of(rows, names)
+        rows, keys = read_keys(table, names, side)
     except StepFault as fault:
+        if fault.code != "bad_value":
+            raise
         raise StepFault(fault.code, f"{side}: {fault.message}") from None
-    return keys if len(names) == 1 else [None if None in key else key for key in keys]  # type: ignore[operator]
+    return rows, keys if len(names) == 1 else [None if None in key else key for key in keys]  # type: ignore[operator]
 
 
-def _places(keys: Sequence[Hashable]) -> dict[Hashable, tuple[int, ...]]:
+def _places(keys: Sequence[Hashable]) -> dict[Hashable, list[int]]:
     """Return where each key is. A key of None meets nothing."""
-    places: dict[Hashable, tuple[int, ...]] = dict(zip(keys, zip(range(len(keys))), strict=True))
-    if len(places) < len(keys):  # some keys appear more than once
-        several: defaultdict[Hashable, list[int]] = defaultdict(list)
-        for index, key in enumerate(keys):
-            several[key].append(index)
-        places = {key: tuple(found) for key, found in several.items()}
+    places: defaultdict[Hashable, list[int]] = defaultdict(list)
+    for index, key in enumerate(keys):
+        places[key].append(index)
     places.pop(None, None)
-    return places
+    return dict(places)

@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from msgspec import Meta
 
 from weft.pipelines.faults import StepFault
-from weft.pipelines.rows import NUMBERS, check_rows, is_absent, order_key, values_of
+from weft.pipelines.rows import NUMBERS, check_rows, is_absent, order_key, read_column
 from weft.pipelines.steps.base import PipelineStep
 
 
@@ -20,8 +20,7 @@ class TableSort(PipelineStep, frozen=True, kw_only=True):
     order: Literal["asc", "desc"] = "asc"
 
     def apply(self, data: Any, stored: Mapping[str, Any]) -> Any:
-        rows = check_rows(data)
-        values = values_of(rows, self.field)
+        rows, values = read_column(data, self.field)
         descending = self.order == "desc"
         kinds = set(map(type, values))
         if kinds == {str} or (kinds and kinds <= NUMBERS):
