@@ -69,6 +69,20 @@ def test_a_call_that_is_not_covered_is_not_made() -> None:
     assert len(world.model_calls("fast")) == 2
 
 
+def test_a_result_is_not_taken_for_longer_because_the_provider_counts_the_tools_too() -> None:
+    """The first count of a short prompt has many more tokens than the prompt has characters."""
+
+    @app.step(effect="pure")
+    async def read_page(number: int) -> str:
+        return "words " * 400
+
+    reader = app.agent("reader", model="fast", tools=[read_page], budget=weft.Budget(tokens=4_000))
+    world = World(app)
+    world.fake_model("fast", said(CallPart(id="c", name="read_page", arguments='{"number":1}'), tokens=100), DONE)
+
+    assert world.run(reader("go")).output == "Done."
+
+
 def test_without_cover_for_a_last_answer_the_run_fails() -> None:
     world = World(app)
     world.fake_model("fast", *[look_up(n) for n in range(9)])

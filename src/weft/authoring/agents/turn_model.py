@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 
 from weft.agents.failures import AgentFailed
-from weft.agents.models.estimate import tokens_of
 from weft.agents.models.failures import CONTEXT, ModelFailed
 from weft.agents.models.step import AskModel, ModelAnswer
 from weft.agents.spec import FINAL_OUTPUT, AgentSpec
@@ -29,13 +28,15 @@ class TurnModel:
         self._spec = spec
         self._spec_ref = spec_ref
         self._asker = asker
+        self._common = len(msgspec.json.encode(spec.request))
 
     async def ask(self, state: TurnState) -> tuple[TurnState, ModelAnswer]:
         """Ask for the next answer. Raises ModelFailed, AgentFailed (``agent.context``)."""
         context = self._asker.context
         allowed = int(self._spec.compact * context) if context else 0
-        if allowed and state.next_tokens() > allowed:
-            state = await self._shorten(state, int(allowed * AIM * state.chars_per_token()))
+        if allowed and self._tokens(state) > allowed:
+            aim = int(allowed * AIM * state.chars_per_token(self._common)) - self._common
+            state = await self._shorten(state, max(0, aim))
         try:
             return state.after(answer := await self._ask(state)), answer
         except ModelFailed as failed:
@@ -61,10 +62,8 @@ class TurnModel:
         return await self._asker.ask(self._call(state), self._tokens(state))
 
     def _tokens(self, state: TurnState) -> int:
-        """Return about how many tokens the next request has. A provider's count has those of the tools already."""
-        if state.tokens:
-            return state.next_tokens()
-        return state.next_tokens() + tokens_of(len(msgspec.json.encode(self._spec.request)))
+        """Return about how many tokens the next request has."""
+        return state.next_tokens(self._common)
 
     def _call(self, state: TurnState) -> AskModel:
         return AskModel(
@@ -100,7 +99,7 @@ class TurnModel:
         options = dict(self._spec.request.options)
         call = AskModel(alias="", head=head, turn=state.turn, tools=(), options=options)
         try:
-            answer = await self._asker.ask(call, state.next_tokens(), COMPACT)
+            answer = await self._asker.ask(call, self._tokens(state), COMPACT)
         except ModelFailed as failed:
             if failed.code != CONTEXT:
                 raise

@@ -58,14 +58,17 @@ class TurnState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         """Return how many characters the next request has."""
         return self.chars + messages_chars(self.add)
 
-    def chars_per_token(self) -> float:
-        """Return how many characters a token has, by the provider's last count."""
-        return corrected(self.chars, self.tokens)
+    def chars_per_token(self, common: int) -> float:
+        """Return how many characters a token has, by the provider's last count.
 
-    def next_tokens(self) -> int:
-        """Return about how many tokens the next request has."""
-        known = self.tokens or tokens_of(self.chars, self.chars_per_token())
-        return known + tokens_of(messages_chars(self.add), self.chars_per_token())
+        ``common``: how many characters every request has beside its conversation, which the provider counts too.
+        """
+        return corrected(self.chars + common, self.tokens)
+
+    def next_tokens(self, common: int) -> int:
+        """Return about how many tokens the next request has. ``common`` as in ``chars_per_token``."""
+        ratio = self.chars_per_token(common)
+        return (self.tokens or tokens_of(self.chars + common, ratio)) + tokens_of(messages_chars(self.add), ratio)
 
 
 def first_messages(system: str, prompt: Any) -> tuple[ModelMessage, ...]:
