@@ -1,14 +1,15 @@
 """A server with the API of a model provider that says what a test tells it to say.
 
 It speaks raw HTTP, so that it can also send what no honest server sends: garbage, streams that are cut or never end,
-ten megabytes. Each request gets the next answer of the script; the last one is repeated.
+ten megabytes. Each request gets the next answer of the script; the last one is repeated. An answer may be a function of
+the request.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
@@ -36,10 +37,13 @@ class Say(msgspec.Struct, frozen=True):
     hangs: bool = False
 
 
+Answer = Say | Callable[[Sent], Say]
+
+
 class ScriptedServer:
     """Answers requests by a script, and keeps them."""
 
-    def __init__(self, answers: Iterable[Say]) -> None:
+    def __init__(self, answers: Iterable[Answer]) -> None:
         self._answers = list(answers)
         self.requests: list[Sent] = []
         self.url = ""
@@ -61,8 +65,10 @@ class ScriptedServer:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in head[1:]) if name}
         body = await reader.readexactly(int(headers.get("content-length", "0")))
-        self.requests.append(Sent(head[0].split()[1], headers, msgspec.json.decode(body or b"{}")))
-        say = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        sent = Sent(head[0].split()[1], headers, msgspec.json.decode(body or b"{}"))
+        self.requests.append(sent)
+        answer = self._answers.pop(0) if len(self._answers) > 1 else self._answers[0]
+        say = answer if isinstance(answer, Say) else answer(sent)
         for piece in say.pieces:
             writer.write(piece)
             await writer.drain()
@@ -77,7 +83,7 @@ class ScriptedServer:
 
 
 @contextlib.asynccontextmanager
-async def scripted(*answers: Say) -> AsyncIterator[ScriptedServer]:
+async def scripted(*answers: Answer) -> AsyncIterator[ScriptedServer]:
     """Serve a script on loopback."""
     made = ScriptedServer(answers)
     server = await asyncio.start_server(made.connected, "127.0.0.1", 0, limit=64 * 1024 * 1024)
@@ -132,7 +138,7 @@ def text(answer: str, *, usage: Any = USAGE, finish: str | None = "stop", **more
     )
 
 
-def tool_calls(*wanted: tuple[str, str, str], finish: str = "tool_calls") -> Say:
+def tool_calls(*wanted: tuple[str, str, str], finish: str = "tool_calls", usage: Any = USAGE) -> Say:
     """Say tool calls (id, name, arguments), their arguments in two pieces each."""
     pieces = []
     for index, (call_id, name, arguments) in enumerate(wanted):
@@ -145,7 +151,7 @@ def tool_calls(*wanted: tuple[str, str, str], finish: str = "tool_calls") -> Say
         }
         pieces.append(delta(tool_calls=[begun]))
         pieces.append(delta(tool_calls=[{"index": index, "function": {"arguments": arguments[half:]}}]))
-    end = {"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": USAGE}
+    end = {"model": "m-1", "choices": [{"index": 0, "delta": {}, "finish_reason": finish}], "usage": usage}
     return stream(*pieces, end)
 
 

@@ -13,10 +13,13 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 
 from tests import servers
+from tests.crash import agent_scenario
 from tests.crash.hosting import url_of
 from tests.crash.scenario import Ledger
 
 Ask = Callable[[str], list[tuple[Any, ...]]]
+ENDS: Counter[str] = Counter()
+"""How often runs of agents ended how, over all trials."""
 
 
 def check(folder: Path, wanted: dict[str, str]) -> None:
@@ -230,6 +233,35 @@ def check_move(folder: Path) -> None:
     lines = Ledger(folder / "ledger.txt").lines()
     assert ["result", "True"] in lines
     assert ["result", "False"] not in lines
+
+
+def check_agent(folder: Path) -> None:
+    """Raise AssertionError unless money left at most once, no recorded call was repeated, and the budget held."""
+    ask = _asking(folder)
+    logs = _logs(ask)
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert not [line for line in lines if line[0] == "malformed"], "a tool call has no result, or several"
+    (ended,) = {line[1] for line in lines if line[0] == "result"}
+    assert ended in agent_scenario.ENDS, f"the run ended with {ended}"
+    refunds = sum(line[:2] == ["effect", "refund"] for line in lines)
+    assert refunds == 1 if ended == "done" else refunds <= 1, f"money left {refunds} times"
+    answered = [event for event in logs[agent_scenario.RUN] if event["kind"] == "ask_answered"]
+    assert len(answered) <= 1
+    assert answered or not refunds, "money left before anyone agreed"
+    asked = [line for line in lines if line[:2] == ["effect", "model"]]
+    assert len({(line[2], line[3]) for line in asked}) == len({line[2] for line in asked}), (
+        "a repeated call is the same"
+    )
+    billed = {"calls": len(asked), "tokens": sum(int(line[4]) for line in asked)}
+    uid = logs[agent_scenario.RUN][0]["uid"]
+    kept = {unit: rest for unit, *rest in ask(f"SELECT unit, most, spent, reserved FROM budgets WHERE scope = '{uid}'")}
+    for unit, limit in agent_scenario.LIMITS.items():
+        most, spent, reserved = kept[unit]
+        assert billed[unit] <= spent <= most == limit, f"{unit}: billed {billed[unit]}, spent {spent} of {limit}"
+        assert reserved == 0
+    ENDS[ended] += 1
 
 
 def _own(events: list[dict[str, object]]) -> list[dict[str, object]]:

@@ -3,8 +3,9 @@
 Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
 single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
 kill, then a kill during the recovery), ``named NAME...`` through the boundaries with these names; ``graph``, ``goal``,
-``schedule``, ``start``, ``bulk``, ``hook``, ``fork``, ``patch`` (of code runs), ``graph-patch`` and ``move`` instead of
-``code`` play those.
+``schedule``, ``start``, ``bulk``, ``hook``, ``fork``, ``patch`` (of code runs), ``graph-patch``, ``move`` and ``agent``
+instead of ``code`` play those. ``takeover 3`` is ``single 3`` with another host beside the one that is killed, which
+goes on with its runs; only an agent can be played so, and only in Postgres.
 ``WEFT_CRASH_URL`` names a database of Postgres, which is emptied before each trial; else every trial has a file.
 ``WEFT_CRASH_REDIS`` puts a write-ahead log before it, with the policy ``WEFT_CRASH_HOT``.
 Prints one JSON line.
@@ -21,11 +22,13 @@ import signal
 import sys
 import traceback
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from tests import servers
 from tests.crash import (
+    agent_scenario,
     asked_scenario,
     bulk_scenario,
     checks,
@@ -44,23 +47,24 @@ from weft.ports.boundary import set_hook
 
 NEVER = 10**9
 TRIAL_SECONDS_MAX = 60
-SCENARIOS = {
-    "code": scenario,
-    "goal": goal_scenario,
-    "graph": graph_scenario,
-    "schedule": schedule_scenario,
-    "start": start_scenario,
-    "bulk": bulk_scenario,
-    "hook": hook_scenario,
-    "fork": fork_scenario,
-    "asked": asked_scenario,
-    "patch": patch_scenario,
-    "graph-patch": graph_patch_scenario,
-    "move": move_scenario,
+SCENARIOS: dict[str, tuple[Any, Callable[[Path], None]]] = {
+    "code": (scenario, lambda folder: checks.check(folder, scenario.STATUSES)),
+    "goal": (goal_scenario, lambda folder: checks.check(folder, goal_scenario.STATUSES)),
+    "graph": (graph_scenario, lambda folder: checks.check(folder, graph_scenario.STATUSES)),
+    "schedule": (schedule_scenario, checks.check_schedule),
+    "start": (start_scenario, checks.check_starts),
+    "bulk": (bulk_scenario, checks.check_bulk),
+    "hook": (hook_scenario, checks.check_hooks),
+    "fork": (fork_scenario, checks.check_fork),
+    "asked": (asked_scenario, checks.check_asked),
+    "patch": (patch_scenario, checks.check_patches),
+    "graph-patch": (graph_patch_scenario, checks.check_graph_patches),
+    "move": (move_scenario, checks.check_move),
+    "agent": (agent_scenario, checks.check_agent),
 }
 URL = os.environ.get("WEFT_CRASH_URL")
 REDIS = os.environ.get("WEFT_CRASH_REDIS")
-PLAYED = SCENARIOS[sys.argv[2]]
+PLAYED, check = SCENARIOS[sys.argv[2]]
 
 
 class KillAt(NamedTuple):
@@ -115,52 +119,53 @@ def go_on(folder: Path) -> None:
     signal.alarm(0)
 
 
-def one(root: Path, *kills: KillAt) -> tuple[bool, Counter[str]]:
+def _stand_by(folder: Path, over: Path) -> NoReturn:
+    """Host beside the program that is killed, and let it end when that program is over. Ends this process."""
+    code = 1
+    try:
+        signal.alarm(2 * TRIAL_SECONDS_MAX)
+        PLAYED.run(folder, over)
+        code = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(code)
+
+
+def one(root: Path, *kills: KillAt, has_standby: bool = False) -> tuple[bool, Counter[str]]:
     """Kill, perhaps kill again while recovering, then let it end, and check everything."""
     folder = root / "-".join(f"{kill.name}{kill.count}" for kill in kills)
     folder.mkdir()
     if URL:
         servers.empty(URL)
+    over = folder / "over"
+    standby = os.fork() if has_standby else None
+    if standby == 0:
+        _stand_by(folder, over)
     ended = False
     seen: Counter[str] = Counter()
     for kill_at in kills:
         ended, seen = trial(folder, kill_at)
         if ended:
             break
-    if not ended:
+    if standby is not None:
+        over.touch()
+        assert os.waitpid(standby, 0)[1] == 0, f"the other host did not go on after {kills}"
+    elif not ended:
         go_on(folder)
-    if PLAYED is schedule_scenario:
-        checks.check_schedule(folder)
-    elif PLAYED is start_scenario:
-        checks.check_starts(folder)
-    elif PLAYED is bulk_scenario:
-        checks.check_bulk(folder)
-    elif PLAYED is hook_scenario:
-        checks.check_hooks(folder)
-    elif PLAYED is fork_scenario:
-        checks.check_fork(folder)
-    elif PLAYED is asked_scenario:
-        checks.check_asked(folder)
-    elif PLAYED is patch_scenario:
-        checks.check_patches(folder)
-    elif PLAYED is graph_patch_scenario:
-        checks.check_graph_patches(folder)
-    elif PLAYED is move_scenario:
-        checks.check_move(folder)
-    else:
-        checks.check(folder, PLAYED.STATUSES)
+    check(folder)
     if REDIS:
         checks.check_wals(folder)
     shutil.rmtree(folder)
     return ended, seen
 
 
-def single(root: Path, stride: int) -> dict[str, object]:
+def single(root: Path, stride: int, *, has_standby: bool = False) -> dict[str, object]:
     points = 0
     while True:
-        ended, seen = one(root, KillAt(points * stride + 1))
+        ended, seen = one(root, KillAt(points * stride + 1), has_standby=has_standby)
         if ended:
-            return {"points": points, "boundaries": dict(seen)}
+            return {"points": points, "boundaries": dict(seen), "ends": dict(checks.ENDS)}
         points += 1
 
 
@@ -207,8 +212,10 @@ def main() -> None:
     words = sys.argv[4:]
     if sys.argv[3] == "named":
         found = named(root, *words)
+    elif sys.argv[3] == "pairs":
+        found = pairs(root, *map(int, words))
     else:
-        found = (single if sys.argv[3] == "single" else pairs)(root, *map(int, words))
+        found = single(root, int(words[0]), has_standby=sys.argv[3] == "takeover")
     print(json.dumps(found))
 
 

@@ -104,3 +104,17 @@ def test_killed_again_while_it_recovers_on_postgres_it_still_ends_right(tmp_path
     found = sweep(str(tmp_path), style, "pairs", str(pairs), "1", url=servers.database(f"crash_{style}"))
 
     assert found["pairs"] == pairs
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(("how", "stride"), [("single", 12), ("takeover", 16)])
+def test_a_killed_agent_pays_once_and_keeps_its_budget(tmp_path: Path, how: str, stride: int) -> None:
+    """Once the same program goes on in SQLite, and once another host takes over in Postgres.
+
+    ``python -m tests.crash.sweep FOLDER agent takeover 1`` kills at every boundary.
+    """
+    url = servers.database("crash_agent") if how == "takeover" else ""
+    found = sweep(str(tmp_path), "agent", how, str(stride), url=url)
+
+    assert int(str(found["points"])) > 3
+    assert found["ends"]
