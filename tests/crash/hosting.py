@@ -7,12 +7,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import cast
+from typing import TypeVar, cast
 
 import weft
+from weft.errors import Unavailable
 from weft.ports.store import Store
 from weft.ports.wal_server import WalBroken
 from weft.runtime.clock import SystemClock, TimeIds
@@ -27,12 +28,28 @@ from weft.stores.hot.policy import hot_policy
 from weft.stores.hot.redis_wal_server import RedisWalServer
 from weft.stores.hot.store import HotStore
 
+T = TypeVar("T")
+TRIES_MAX = 20
 QUICK = Settings(lease_seconds=0.3, scan_seconds=0.05, poll_seconds=0.02, heartbeat_thread=True)
 
 
 def url_of(folder: Path) -> str:
     """The store of a trial: a file in its folder, or the database that the sweep was given."""
     return os.environ.get("WEFT_CRASH_URL") or f"sqlite:///{folder / 'crash.db'}"
+
+
+async def until_answered(call: Callable[[], Awaitable[T]]) -> T:
+    """Call again while the store does not answer, as a person would. Only for calls that may be repeated.
+
+    The server ends transactions that are idle for a third of a lease, and on a busy machine the loop may stand still
+    for so long.
+    """
+    for _ in range(TRIES_MAX):
+        try:
+            return await call()
+        except Unavailable:
+            continue
+    return await call()
 
 
 class BreakingServer(RedisWalServer):

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import weft
-from tests.crash.hosting import hosting, url_of
+from tests.crash.hosting import hosting, until_answered, url_of
 from tests.crash.scenario import BIG, Ledger
 from weft.core.ids import RunId
 from weft.ports.store import OVER_STATUSES
@@ -47,7 +47,8 @@ async def play(folder: Path) -> None:
         if await _status(there) is None:
             await _leave(home, folder)
         await _check_one(home, there)
-        await BundleService(there.service).import_((folder / BUNDLE).read_bytes(), adopt=True)
+        bundle = (folder / BUNDLE).read_bytes()
+        await until_answered(lambda: BundleService(there.service).import_(bundle, adopt=True))
         await _check_one(home, there)
         ledger.write("acked", "adopted")
         await there.get("main.inner").send("more", 5, key="once")
@@ -59,7 +60,7 @@ async def _leave(home: weft.App, folder: Path) -> None:
     if handle is not None or await _status(home) != "moved":
         await _until(home, "main", "child_started")
         await _until(home, "main.inner", "message_awaited")
-    data = await BundleService(home.service).move("main", to="there")
+    data = await until_answered(lambda: BundleService(home.service).move("main", to="there"))
     (folder / f"{BUNDLE}.part").write_bytes(data)
     (folder / f"{BUNDLE}.part").replace(folder / BUNDLE)
 

@@ -308,7 +308,43 @@ async def _long_places_are_cut_in_errors() -> None:
             lambda: handle.fork(before=place),
             lambda: handle.patch([], wait="1h", at=place, reason="later"),
             lambda: handle.decide(place, approved=True),
+            lambda: handle.set(place, float("nan")),
+            lambda: handle.fork(set={place: 1}),
+            lambda: handle.fork(state={place: 1}),
+            lambda: handle.patch([], move=[{"node": place, "to": "ask"}], reason="long"),
+            lambda: handle.patch([], move=[{"node": "ask", "to": place}], reason="long"),
+            lambda: handle.patch([], start=[{"node": place}], reason="long"),
+            lambda: handle.patch([], start=[{"node": "ask", "beside": place}], reason="long"),
+            lambda: handle.patch([], restart=[place], reason="long"),
+            lambda: handle.patch([], drop=[{"token": place}], reason="long"),
+            lambda: handle.patch([], again=[place], reason="long"),
+            lambda: handle.patch([], rename={place: "ask"}, reason="long"),
+            lambda: handle.patch([], **{place: 1}),
+            lambda: ledger.app.start(place),
+            lambda: ledger.app.start(f"order@{place}"),
+            lambda: ledger.app.get(place).status(),
+            lambda: ledger.app.diff("o-11", place),
         ):
             with pytest.raises(weft.WeftError) as refused:
                 await change()
-            assert len(str(refused.value)) < 500
+            error = refused.value
+            said = [str(error), error.hint, *(one.message for one in getattr(error, "findings", []))]
+            assert max(map(len, said)) < 500
+
+
+def test_a_long_place_from_which_a_running_code_run_is_retried_is_cut() -> None:
+    asyncio.run(_a_long_place_of_code_is_cut())
+
+
+async def _a_long_place_of_code_is_cut() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def wait(ctx: weft.Context) -> None:
+        await ctx.receive("go")
+
+    async with app:
+        handle = await app.start(wait(), id="w-1")
+        with pytest.raises(weft.Refused) as refused:
+            await handle.retry(start="x" * 5_000)
+        assert len(str(refused.value)) < 500

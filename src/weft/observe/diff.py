@@ -70,7 +70,7 @@ class DiffService:
             raise UsageError("Only runs have events: --at-a and --at-b are for them.")
         if runs != [None, None]:
             one, other = (a, b) if runs[0] is not None else (b, a)
-            raise UsageError(f"{one} is a run and {other} is not, so they cannot be compared.")
+            raise UsageError(f"{one} is a run and {other[:100]} is not, so they cannot be compared.")
         return _compared(await self._document(a), await self._document(b))
 
     async def _run(self, name: str) -> RunRow | None:

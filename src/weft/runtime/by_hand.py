@@ -63,7 +63,7 @@ async def checked_command(
     values.encode([place, given.error, given.reason, given.by], what="the result has")
     output, blobs = ABSENT, {}
     if not given.error:
-        raw = values.encode(given.output, what=f"the result for {place} has")
+        raw = values.encode(given.output, what=f"the result for {place[:60]} has")
         await _check_type(service, run_id, place, raw)
         sealed = values.seal_inline(raw)
         if sealed is None:
@@ -123,6 +123,6 @@ async def _refusal(service: RunService, row: RunRow, command: c.SetResult) -> We
         pass  # only its type can be wrong
     return BadValue(
         f"The host of {row.id} has refused the result for {command.place[:60]!r}: the step does not return this type.",
-        hint=f"Nothing was changed. To see the type: weft set {row.id} {command.place} --app FILE --output JSON",
+        hint=f"Nothing was changed. To see the type: weft set {row.id} {command.place[:60]} --app FILE --output JSON",
         code="value.wrong_type",
     )

@@ -16,7 +16,7 @@ from weft.core.run.patch_plan import PatchRefusal
 from weft.core.run.state import State
 from weft.errors import BadPatch, NotFound
 from weft.ports.store import RunRow
-from weft.runtime.patch_parts import PatchParts, PreparedPatch
+from weft.runtime.patch_parts import PatchParts, PreparedPatch, wrong_form
 from weft.runtime.run.replay_report import ReplayTarget, no_code, report_of
 from weft.runtime.version_refs import VersionRef
 
@@ -52,7 +52,7 @@ def read_code_patch(patch: bytes) -> CodePatch:
     try:
         form = _patch.decode(patch)
     except msgspec.ValidationError as error:
-        raise _bad_patch(f"{str(error)[0].lower()}{str(error)[1:]}") from None
+        raise _bad_patch(wrong_form(error)) from None
     if not form.to.strip():
         raise _bad_patch("the version is empty")
     return form

@@ -15,7 +15,7 @@ from weft.errors import BadPatch
 from weft.ports.store import RunRow
 from weft.runtime.goal_language import GOAL_LANGUAGES
 from weft.runtime.host_steps import registered_now
-from weft.runtime.patch_parts import PatchParts, PreparedPatch
+from weft.runtime.patch_parts import PatchParts, PreparedPatch, wrong_form
 
 FIELDS = ("given", "goals", "steps", "catalogue", "replan")
 
@@ -75,7 +75,7 @@ def read_goal_patch(patch: bytes) -> GoalPatch:
     try:
         form = _patch.decode(patch)
     except msgspec.ValidationError as error:
-        raise _bad_patch(f"{str(error)[0].lower()}{str(error)[1:]}") from None
+        raise _bad_patch(wrong_form(error)) from None
     if "" in form.given:
         raise _bad_patch("a fact needs a name", "given")
     return form

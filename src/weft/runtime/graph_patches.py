@@ -20,7 +20,7 @@ from weft.ports.store import RunRow
 from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.offered_work import not_hosted
 from weft.runtime.patch_limits import PatchLimits
-from weft.runtime.patch_parts import PatchParts, PreparedPatch
+from weft.runtime.patch_parts import PatchParts, PreparedPatch, wrong_form
 from weft.runtime.programs import StoredGraph, graph_definition, read_graph
 from weft.runtime.version_refs import VersionRef
 
@@ -50,6 +50,7 @@ async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> P
         prepared=await _report(parts, stored.graph, old.graph),
         changes=_changes(old, stored),
         definition=definition,
+        graph=stored.graph,
     )
 
 
@@ -77,7 +78,7 @@ def read_graph_patch(patch: bytes, limits: PatchLimits) -> GraphPatch:
         form = decode_patch(patch)
     except msgspec.ValidationError as error:
         hint = f"A patch of a graph run has {', '.join(GraphPatch.__struct_fields__)}."
-        raise bad_patch([Finding("patch.invalid", f"{str(error)[0].lower()}{str(error)[1:]}.")], hint) from None
+        raise bad_patch([Finding("patch.invalid", f"{wrong_form(error)}.")], hint) from None
     findings = []
     if len(form.ways) != 1:
         given = " and ".join(form.ways) or "none of them"
@@ -115,9 +116,7 @@ def new_source(form: GraphPatch, source: dict[str, Any], limits: PatchLimits) ->
 
 
 def _compiled(parts: PatchParts, row: RunRow, source: dict[str, Any], ops: list[Any]) -> StoredGraph:
-    from weft.graphs.load import load_graph  # noqa: PLC0415 - slow to import
-
-    loaded = load_graph(source, parts.document_context())
+    loaded = parts.compiled.load(source, parts.document_context())
     if loaded.graph.name != row.workflow:
         text = f"the name of a workflow cannot change: {row.workflow} would become {loaded.graph.name}."
         raise bad_patch([Finding("patch.invalid", text, "name")])

@@ -102,7 +102,7 @@ async def _callee(order: StartOrder, catalogue: HostCatalogue, definitions: Defi
         raise unknown_workflow(order.workflow, catalogue.startable())
     stored = await stored_workflow(definitions, order.workflow, order.version)
     if stored is None:
-        raise UnknownWorkflow(f'There is no version "{order.version}" of "{order.workflow}".')
+        raise UnknownWorkflow(f'There is no version "{order.version[:60]}" of "{order.workflow}".')
     catalogue.learn(stored)
     return catalogue.resolve(stored.name, stored.version) or Callee(stored.version, "graph")
 
@@ -154,7 +154,7 @@ def unknown_workflow(name: str, known: Sequence[str]) -> UnknownWorkflow:
     names = ", ".join(known[:20]) or "none"
     near = did_you_mean(name, known)
     return UnknownWorkflow(
-        f'No workflow "{name}" is registered.{f" {near}" if near else ""}',
+        f'No workflow "{name[:60]}" is registered.{f" {near}" if near else ""}',
         hint=f"Registered: {names}. Import the file that defines it.",
     )
 

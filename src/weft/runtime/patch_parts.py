@@ -8,11 +8,13 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.events import ABSENT
+from weft.core.graph.model import GraphModel
 from weft.ports.clock import Clock
 from weft.ports.definitions import Definition, Definitions
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
 from weft.runtime.catalogue import HostCatalogue
+from weft.runtime.compiled_documents import CompiledDocuments
 from weft.runtime.patch_limits import PatchLimits
 from weft.runtime.run.driver import Program
 from weft.runtime.run.replay import Replayed
@@ -20,6 +22,15 @@ from weft.runtime.tags import WorkflowTags
 
 if TYPE_CHECKING:
     from weft.graphs.load import DocumentContext
+
+FORM_CHARACTERS_MAX = 200
+
+
+def wrong_form(error: msgspec.ValidationError) -> str:
+    """Return what is wrong with the form of a patch. What was written there may be long, and is shown in part."""
+    text = str(error)
+    shown = text if len(text) <= FORM_CHARACTERS_MAX else f"{text[:FORM_CHARACTERS_MAX]}…"
+    return f"{shown[0].lower()}{shown[1:]}"
 
 
 class PreparedPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,6 +42,8 @@ class PreparedPatch(msgspec.Struct, frozen=True, kw_only=True):
     prepared: Raw = ABSENT
     """What the style of the run needs besides the patch itself."""
     definition: Definition | None = None
+    graph: GraphModel | None = None
+    """The graph in ``definition``, if it has one."""
     changes: list[str] = []
     """What the version changes, for people."""
 
@@ -55,6 +68,9 @@ class PatchParts(Protocol):
 
     @property
     def tags(self) -> WorkflowTags: ...
+
+    @property
+    def compiled(self) -> CompiledDocuments: ...
 
     def document_context(self) -> DocumentContext: ...
 

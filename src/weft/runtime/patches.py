@@ -32,6 +32,7 @@ from weft.ports.hosts import Hosts
 from weft.ports.store import IMPORTED, MOVED, RunRow
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.code_patches import prepare_code_patch, prepare_code_undo
+from weft.runtime.compiled_documents import CompiledDocuments
 from weft.runtime.decision_inputs import DecisionInputs
 from weft.runtime.finished_error import imported_error, moved_error
 from weft.runtime.goal_patches import prepare_goal_patch, prepare_goal_undo, with_end
@@ -136,6 +137,10 @@ class PatchService:
     @property
     def tags(self) -> WorkflowTags:
         return self._service.tags
+
+    @property
+    def compiled(self) -> CompiledDocuments:
+        return self._service.compiled
 
     def document_context(self) -> DocumentContext:
         """Return what documents may use here."""
@@ -310,7 +315,7 @@ class PatchService:
         # The log of a code run has been replayed already.
         past = await reader.past(row) if is_published(row.style) else []
         if prepared.definition is not None:
-            reader.learn(prepared.definition)
+            reader.learn(prepared.definition, prepared.graph)
         now = max(self.clock.now_ms(), machine.state.at)
         read, limit = partial(reader.read_versions, row), self.limits.patches
         inputs = DecisionInputs(self._service.store.blobs, now, past, read, patches_max=limit)

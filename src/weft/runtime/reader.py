@@ -12,6 +12,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.decider import Machine
 from weft.core.goal.plan import decode_plan
+from weft.core.graph.model import GraphModel
 from weft.core.ids import Seq
 from weft.core.run.env import MissingInputs, PastEvent
 from weft.core.run.state import FOLD, State
@@ -130,11 +131,11 @@ class RunReader:
             return None
         return self.learn(definition)
 
-    def learn(self, definition: Definition) -> GraphProgram:
-        """Keep a version of a graph in memory, whether or not it is in the store."""
+    def learn(self, definition: Definition, graph: GraphModel | None = None) -> GraphProgram:
+        """Keep a version of a graph in memory, whether or not it is in the store. ``graph``: if it is read already."""
         found = self._known(definition.name, definition.version)
         if found is None:
-            graph = read_graph(definition).graph
+            graph = graph or read_graph(definition).graph
             found = self._keep(definition.name, GraphProgram(graph, definition.version, NoRegistry()))
         return found
 

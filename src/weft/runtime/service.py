@@ -51,6 +51,7 @@ from weft.ports.store import (
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit_feed import CommitFeed
+from weft.runtime.compiled_documents import CompiledDocuments
 from weft.runtime.finished_error import finished_error, imported_error, moved_error, moved_to
 from weft.runtime.orders import StartOrder, pin_version, start_of
 from weft.runtime.patch_limits import DEFAULT_LIMITS, PatchLimits
@@ -108,6 +109,7 @@ class RunService:
     ) -> None:
         """``beside`` is a service whose host and limits this one also uses."""
         self.patch_limits: PatchLimits = beside.patch_limits if beside is not None else limits
+        self.compiled: CompiledDocuments = beside.compiled if beside is not None else CompiledDocuments()
         self.store = store
         self.clock = StoreClock(clock, store)
         self.ids = ids
@@ -427,7 +429,7 @@ class RunService:
 
     def _unknown_run(self, run_id: RunId) -> NotFound:
         return NotFound(
-            f"No run {run_id!r} in {self.store.url}.",
+            f"No run {run_id[:100]!r} in {self.store.url}.",
             hint="weft list shows what is there; --url names another store.",
         )
 

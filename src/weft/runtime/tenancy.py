@@ -96,7 +96,7 @@ class TenantService(RunService):
         if is_version_ref(order.workflow):
             order = await pin_version(order, self.tags)
         if order.version and not await sees_version(self, order.workflow, order.version):
-            raise UnknownWorkflow(f'There is no version "{order.version}" of "{order.workflow}".')
+            raise UnknownWorkflow(f'There is no version "{order.version[:60]}" of "{order.workflow}".')
         return await super().start(order, catalogue)
 
     async def create(self, start: c.StartRun, options: StartOptions) -> StartResult:

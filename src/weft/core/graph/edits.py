@@ -29,7 +29,7 @@ def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: E
     declared = (graph.state or {}).get("properties") or {}
     fields = {*declared, *_written_fields(graph)}
     unknown = [name for name in command.state if name not in fields]
-    wrong += [f"the state of {graph.name} has no field {name}" for name in unknown]
+    wrong += [f"the state of {graph.name} has no field {name[:60]}" for name in unknown]
     wrong += _overwritten(graph, state, command)
     wrong += [f"state.{name}: {problem}" for name, problem in _misfits(declared, command.state, env).items()]
     if bytes(command.input) and graph.input is not None:
@@ -86,7 +86,7 @@ def _result_error(graph: GraphModel, state: GraphState, place: str, ahead: str) 
     name = place.partition("/")[0]
     node = graph.nodes.get(name)
     if node is None:
-        return f"{graph.name} has no node {name}"
+        return f"{graph.name} has no node {name[:60]}"
     if not isinstance(node.work, _TASKS):
         return f"{name} performs no step; only the result of a step can be set"
     if any(is_at(f"{token.node}/{token.id}", place) for token in state.tokens.values()):

@@ -149,7 +149,7 @@ def check_retry(state: State, place: str = "", from_place: frozenset[Status] = f
     if state.status == "failed" and failure is not None and failure.attributes.get(NEVER_BEGAN) == state.run_id:
         reason = failure.message.rstrip(".")
         raise Refused(f"{state.run_id} never began, so there is nothing to retry: {reason}.", hint=new_run_hint(state))
-    rule = StatusRule(from_place, action=f"retried from {place}") if place else ALLOWED[RetryRun]
+    rule = StatusRule(from_place, action=f"retried from {place[:60]}") if place else ALLOWED[RetryRun]
     if state.status in rule.acts:
         return
     if state.status == "held":
@@ -169,7 +169,7 @@ def _retry_from_hint(state: State, place: str, statuses: frozenset[Status]) -> s
     if state.status == "running" and "paused" in statuses:
         return f"Pause it first: weft pause {state.run_id}"
     possible = "" if state.over else f"This is possible when it is {' or '.join(sorted(statuses))}. "
-    return f"{possible}To repeat the work in another run: weft fork {state.run_id} --before {place}"
+    return f"{possible}To repeat the work in another run: weft fork {state.run_id} --before {place[:60]}"
 
 
 def parent_report(state: State, parent: Parent) -> ReportChildEnded:

@@ -50,6 +50,9 @@ def _edges(old: GraphModel, new: GraphModel, nodes: Mapping[str, str]) -> dict[s
     found: dict[str, str] = {}
     for pair, olds in before.items():
         news = list(after.get(pair, ()))
+        if len(olds) == len(news) == 1:  # the same, whatever their content
+            found[olds[0].name] = news[0].name
+            continue
         left = []
         for edge in olds:
             same = next((one for one in news if _content(one) == _content(edge)), None)

@@ -42,7 +42,7 @@ class Instructions:
             self._start(start, index)
         for index, node in enumerate(form.again):
             if node not in self._graph.nodes:
-                self._refuse("unknown_token", f"there is no node {node}", f"again[{index}]")
+                self._refuse("unknown_token", f"there is no node {node[:60]}", f"again[{index}]")
 
     def _refuse(self, code: str, message: str, path: str, place: str = "", hint: str = "") -> None:
         codes = {
@@ -57,7 +57,9 @@ class Instructions:
     def _tokens(self, name: TokenName, path: str, *, several: bool = False) -> Iterator[Token]:
         """Yield the tokens that an instruction names."""
         found = [token for token in self._state.tokens.values() if _is_named(token, name)]
-        wanted = name.token or f"{name.node}{'' if name.branch is None else f'[{name.branch}]'}"
+        wanted = (name.token or name.node)[:60]
+        if not name.token and name.branch is not None:
+            wanted += f"[{name.branch}]"
         if not found:
             self._refuse("unknown_token", f"no token is at {wanted}", path, hint="weft show lists the tokens.")
         elif len(found) > 1 and not several:
@@ -77,7 +79,7 @@ class Instructions:
     def _move(self, token: Token, move: MoveForm, path: str, *, restart: bool = False) -> None:
         place = f"{token.node}/{token.id}"
         if move.to not in self._graph.nodes:
-            self._refuse("unknown_token", f"there is no node {move.to}", path, place)
+            self._refuse("unknown_token", f"there is no node {move.to[:60]}", path, place)
             return
         where = list(token.path) if restart and token.mode != "queued" else self._scope(move.to, token.path)
         if where is None:
@@ -151,7 +153,8 @@ class Instructions:
         path = f"start[{index}]"
         beside = self._state.tokens.get(start.beside)
         if start.node not in self._graph.nodes or (start.beside and beside is None):
-            missing = f"token {start.beside}" if start.node in self._graph.nodes else f"node {start.node}"
+            known = start.node in self._graph.nodes
+            missing = f"token {start.beside[:60]}" if known else f"node {start.node[:60]}"
             self._refuse("unknown_token", f"there is no {missing}", path)
             return
         where = self._scope(start.node, beside.path if beside is not None else [])

@@ -174,8 +174,8 @@ class GraphJudge:
         for old, new in self._form.rename.items():
             if old not in self._old.nodes or new not in self._new.nodes:
                 missing = old if old not in self._old.nodes else new
-                text = f"{old} cannot be renamed to {new}: there is no {missing}"
-                self._refusals.append(PatchRefusal("patch.unknown_token", text, path=f"rename.{old}"))
+                text = f"{old[:60]} cannot be renamed to {new[:60]}: there is no {missing[:60]}"
+                self._refusals.append(PatchRefusal("patch.unknown_token", text, path=f"rename.{old[:60]}"))
 
     def _recalled(self) -> dict[str, dict[str, tuple[int, Raw]]]:
         """Return the outputs that expressions of the new graph name and live tokens have not kept."""

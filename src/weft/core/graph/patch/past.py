@@ -67,6 +67,8 @@ def work_of(state: GraphState, task: OpenTask) -> e.Earlier:
     return e.Earlier(key, n, digest_of_work(task.step, task.input))
 
 
+NOTED = (e.NodeRouted, e.NodeFailed, e.TaskScheduled, e.RunPatched)
+"""The events about which there are notes."""
 Fold = Callable[[HostedGraph, GraphState], Kernel]
 """Makes an empty run of a graph."""
 
@@ -78,9 +80,12 @@ def read_past(program: HostedGraph, fold_of: Fold, uid: str, log: Sequence[PastE
     fold = fold_of(noted, state)
     notes = _Notes(state, fold)
     for one in log:
-        notes.before(one.event)
+        is_noted = isinstance(one.event, NOTED)
+        if is_noted:
+            notes.before(one.event)
         fold.evolve(one.event, at=one.at)
-        notes.after(one.event)
+        if is_noted:
+            notes.after(one.event)
     seen = {token.id: token.seen for token in state.tokens.values()}
     seen.update((FRAME + frame.id, frame.seen) for frame in state.frames.values())
     return Past(notes.ran, seen, notes.works)

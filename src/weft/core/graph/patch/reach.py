@@ -64,7 +64,8 @@ class ScopeReach:
     def __init__(self, scopes: StaticScopes) -> None:
         self.graph = scopes.graph
         self._scopes = scopes
-        self._shadowed = {name: _shadowed(self.graph, node) for name, node in self.graph.nodes.items()}
+        self._shadowed: dict[str, set[str]] = {}
+        """The edges of nodes that no token takes, as far as they were needed."""
 
     def walk(self, begin: Begin, own: str, ran: Container[str], *, tokens: bool = False) -> Reached:
         """Return what can still happen. ``own`` is the innermost loop of the scope, ``ran`` the nodes that have run.
@@ -93,9 +94,15 @@ class ScopeReach:
                 if node in ran and not free and node not in certain:
                     continue
             for edge in self._out(node, own, at_work=at_work):
-                if not tokens or edge.name not in self._shadowed[edge.source]:
+                if not tokens or not self._is_shadowed(edge):
                     self._take(edge, edge.source, free=free, found=found, todo=todo)
         return found
+
+    def _is_shadowed(self, edge: Edge) -> bool:
+        known = self._shadowed.get(edge.source)
+        if known is None:
+            known = self._shadowed[edge.source] = _shadowed(self.graph, self.graph.nodes[edge.source])
+        return edge.name in known
 
     def _take(self, edge: Edge, source: str, *, free: bool, found: Reached, todo: list[tuple[str, bool, bool]]) -> None:
         to = self.graph.nodes[source].closed_by if edge.opens else edge.to

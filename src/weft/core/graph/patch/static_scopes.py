@@ -43,8 +43,8 @@ class StaticScopes:
     def out(self, node: str) -> list[Edge]:
         """Return the forward edges of a node."""
         found = self.graph.nodes[node]
-        names = [*found.main, *(found.repeat.exhausted if found.repeat is not None else ())]
-        return [self.graph.edges[name] for name in dict.fromkeys(names)]
+        names = found.main if found.repeat is None else dict.fromkeys((*found.main, *found.repeat.exhausted))
+        return [self.graph.edges[name] for name in names]
 
     def along(self, edge: Edge, scope: Levels) -> Levels:
         """Return the scope behind an edge."""
