@@ -36,6 +36,7 @@ from weft.authoring.webhooks import DeclaredWebhooks
 from weft.authoring.workflow_versions import Workflows
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
+from weft.core.run_rules import read_run_rules
 from weft.errors import Corrupt, LoopRunning, NotFound, UsageError, WeftError
 from weft.extras import require
 from weft.observe.diff import Diff, DiffService
@@ -353,6 +354,7 @@ class App(Registrar):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> Handle[R]: ...
     @overload
     async def start(
@@ -368,6 +370,7 @@ class App(Registrar):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> Handle[R]: ...
     @overload
     async def start(
@@ -383,6 +386,7 @@ class App(Registrar):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> Handle[Any]: ...
     async def start(
         self,
@@ -397,18 +401,21 @@ class App(Registrar):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> Any:
         """Start a run, or find the one with this id and input, and return its handle. The run is durable by then.
 
         A name may say which version is meant: ``"order:live"``, ``"order:live~1"`` (one move back), ``"order@3f2a91"``.
         ``budget`` is what the run, with everything below it, may spend, instead of what its workflow declares.
+        ``run_policies`` are rules for this run alone: ``allowed_transitions``, ``max_hops`` and ``deadline_at``.
         """
         if self._host is None or not self._host.calls.is_here():
             await self._host_in_notebook(call)
         wait = duration_ms(delay) if delay is not None else 0
         invocation = self._invocation(call, input)
         options = {"existing": existing, "queue": queue, "attributes": attributes or {}, "priority": priority}
-        started = await self.launch(invocation, id, delay_ms=wait, budget=limits_of(budget), **options)
+        rules = read_run_rules(run_policies) if run_policies is not None else None
+        started = await self.launch(invocation, id, delay_ms=wait, budget=limits_of(budget), rules=rules, **options)
         return self._run_of(started, invocation)
 
     async def _host_in_notebook(self, call: object = None) -> None:

@@ -19,6 +19,7 @@ from weft.authoring.schedules import Schedules
 from weft.authoring.workflow_versions import Workflows
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId
+from weft.core.run_rules import read_run_rules
 from weft.errors import NotRunning, UsageError
 from weft.extras import require
 from weft.observe.diff import Diff, DiffService
@@ -105,12 +106,13 @@ class Client:
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> Handle[Any]:
         """Start a run on any host that has this workflow, in its hosted version or in ``version``.
 
         A name may say which version is meant: ``"order:live"``, ``"order:live~1"`` (one move back), ``"order@3f2a91"``.
         The run is ``pending`` until a host begins it. If its input has the wrong type, the run fails. ``budget`` takes
-        the place of the one that the workflow declares.
+        the place of the one that the workflow declares. ``run_policies`` are rules for this run alone.
         """
         order = StartOrder(
             workflow=workflow,
@@ -122,6 +124,7 @@ class Client:
             delay_ms=duration_ms(delay) if delay is not None else 0,
             priority=check_priority(priority),
             budget=limits_of(budget) if budget is not None else None,
+            rules=read_run_rules(run_policies) if run_policies is not None else None,
         )
         if self._remote is not None:
             return await self._remote.start(order)

@@ -9,6 +9,7 @@ import msgspec
 
 from weft.agents.budget import Budget, amounts_of
 from weft.core.budget_text import budget_document
+from weft.core.run_rules import run_rules_document
 from weft.observe.usage import RunUsage
 from weft.runtime.orders import StartOrder
 from weft.server.endpoints.budgets import RaisedBudget
@@ -52,6 +53,8 @@ async def raise_remote_budget(
 
 
 def start_options(order: StartOrder) -> dict[str, Any]:
-    """Return the priority and the budget of a start, as a request has them."""
+    """Return the priority, the budget and the rules of a start, as a request has them."""
     found: dict[str, Any] = {"priority": order.priority} if order.priority else {}
+    if order.rules is not None:
+        found["run_policies"] = run_rules_document(order.rules)
     return found if order.budget is None else {**found, "budget": budget_document(order.budget)}

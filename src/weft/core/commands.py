@@ -16,6 +16,7 @@ from msgspec import Raw
 from weft.core.budgets import Amounts, BudgetLimits, Cover
 from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Overlap, Parent, Policy, ScheduleSpec, Style, UndoPlan
 from weft.core.ids import EntryId
+from weft.core.run_rules import RunRules
 from weft.errors import Failure, unreadable
 
 
@@ -58,6 +59,8 @@ class StartRun(Command, frozen=True, kw_only=True, tag="start_run"):
     """The currency of the money that these budgets limit, if one does."""
     budget: BudgetLimits | None = None
     """The budget of the run itself, if it has one."""
+    rules: RunRules | None = None
+    """Rules for this run alone, if its start gives some."""
     refused: str = ""
     """Why the start is refused. The run is created anyway and fails, so that its parent learns of it."""
     refused_as: str = "run.id_taken"

@@ -72,6 +72,7 @@ from weft.core.patch_events import RepeatedWork as RepeatedWork
 from weft.core.patch_events import RunPatched as RunPatched
 from weft.core.patch_events import SlotPatch as SlotPatch
 from weft.core.patch_events import TokenPatch as TokenPatch
+from weft.core.run_rules import RunRules
 from weft.core.schedule_events import UNCHANGED as UNCHANGED
 from weft.core.schedule_events import BackfillRequested as BackfillRequested
 from weft.core.schedule_events import Dst as Dst
@@ -138,6 +139,8 @@ class RunStarted(LogEvent, frozen=True, kw_only=True, tag="run_started"):
     """The uids of the runs above whose budgets this run spends from, topmost first."""
     currency: str = ""
     """The currency of the money that these budgets limit, if one does."""
+    rules: RunRules | None = None
+    """Rules for this run alone, if its start gave some."""
     forked_from: ForkedFrom | None = None
     """The original, if the run is a fork. The events up to number ``forked_from.seq`` are those of the original."""
 

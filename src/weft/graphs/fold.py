@@ -21,6 +21,7 @@ from weft.documents.schemas import is_json_schema, is_schema_word, object_schema
 from weft.documents.source import DocumentKind, check_format, listed_items
 from weft.documents.spellings import fold_mapping
 from weft.errors import BadGraph, BadValue
+from weft.graphs.capabilities import check_targets, fold_capabilities
 from weft.graphs.data import fold_input, fold_save
 from weft.graphs.joins import fold_join
 from weft.graphs.policies import fold_limits, fold_review, fold_undo
@@ -38,7 +39,7 @@ NODE = (
     "with", "input_mapping", "save", "output_mapping", "retry", "timeout", "queue", "limits", "undo", "compensator",
     "on_failure", "next", "catch", "branch", "dependents", "dependencies", "fan_out", "on_no_match", "rejection_path",
     "repeat", "loop", "join", "fan_in", "wait_for_all", "of", "joins_node", "merge", "late", "on_early_complete",
-    "choose",
+    "choose", "node_capabilities",
 )  # fmt: skip
 GRAPH_DOCUMENT = DocumentKind(
     area="graph",
@@ -84,11 +85,13 @@ def fold_document(raw: Any, name: str, rules: Rules, problems: Problems) -> Fold
     routes = {name: NodeRoutes(name, node, rules.inline) for name, node in fields.items()}
     for node_name, node in fields.items():
         repeat = routes[node_name].read(transitions.get(node_name, []))
-        graph.nodes[node_name] = _fold_node(node_name, node, rules, (routes[node_name], repeat))
+        folded = graph.nodes[node_name] = _fold_node(node_name, node, rules, (routes[node_name], repeat))
+        fold_capabilities(node, folded)
     _fold_dependencies(fields, routes, problems)
     for node_name, ways in routes.items():
         ways.add_plain()
         graph.nodes[node_name].routes = ways.routes
+        check_targets(fields[node_name], graph.nodes[node_name], fields)
         graph.targets |= ways.targets
     graph.entries = _entries(document)
     return graph

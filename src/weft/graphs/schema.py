@@ -107,6 +107,9 @@ def _node_fields(types: Iterable[str]) -> JsonSchema:
         "merge": ref("merge"),
         "late": {"enum": list(LATE)},
         "on_early_complete": {"enum": list(EARLY)},
+        "node_capabilities": closed(
+            {"can_emit_to": TEXTS, "max_fanout": WHOLE, "requires_approval": FLAG, "allowed_tools": TEXTS}
+        ),
     }
 
 

@@ -19,12 +19,13 @@ from weft.core.code.locations import check_name
 from weft.core.events import ABSENT
 from weft.core.findings import did_you_mean
 from weft.core.ids import GOAL, INTERNAL_WORKFLOWS, RESERVED_IDS, tenant_prefix
+from weft.core.run_rules import RunRules
 from weft.errors import BadValue, UnknownWorkflow, UsageError
 from weft.ports.clock import Ids
 from weft.ports.definitions import Definition, Definitions
 from weft.runtime.catalogue import Callee, HostCatalogue
 from weft.runtime.catalogue_log import CATALOGUE
-from weft.runtime.programs import start_plan
+from weft.runtime.programs import AnyProgram, graph_program, start_plan
 from weft.runtime.schedule_form import PRIORITY_MAX
 from weft.runtime.start_rules import DeclaredRule
 from weft.runtime.tags import WorkflowTags
@@ -59,6 +60,8 @@ class StartOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The W3C traceparent of the caller."""
     budget: BudgetLimits | None = None
     """The budget of the run, instead of the one that its workflow declares."""
+    rules: RunRules | None = None
+    """Rules for this run alone."""
     words: Sequence[str] = ()
     """The names of arguments that were typed as text and are not converted yet."""
 
@@ -90,7 +93,29 @@ async def start_of(
         named = read_words(unchecked_input(order), order.words, program.read)
         order = msgspec.structs.replace(order, input=msgspec.json.decode(named), words=())
     given = program.check(order.input)
+    if order.rules is not None:
+        check_rules(order, program)
     return _start(order, ids, callee, given, start_plan(program, given, order.goals)), callee.rule
+
+
+def check_rules(order: StartOrder, program: AnyProgram) -> None:
+    """Raise BadValue if rules name nodes that the graph does not have, or are for graphs and this is none."""
+    rules = order.rules
+    if rules is None or not rules.is_for_graphs:
+        return
+    graph = graph_program(program)
+    if graph is None:
+        raise BadValue(
+            f"{order.workflow} is no graph, so that it has neither transitions nor hops to limit.",
+            hint="Give only deadline_at. Nothing was started.",
+            code="value.bad_policy",
+        )
+    nodes = graph.graph.nodes
+    for name in [*rules.transitions, *(target for targets in rules.transitions.values() for target in targets)]:
+        if name not in nodes:
+            near = did_you_mean(name, list(nodes))
+            message = f'allowed_transitions names "{name[:60]}", and {order.workflow} has no such node.'
+            raise BadValue(message, hint=f"{near} Nothing was started.".strip(), code="value.bad_policy")
 
 
 async def _callee(order: StartOrder, catalogue: HostCatalogue, definitions: Definitions) -> Callee:
@@ -137,6 +162,7 @@ def _start(order: StartOrder, ids: Ids, callee: Callee | None, given: bytes, pla
         tag=order.tag,
         priority=check_priority(order.priority),
         budget=order.budget,
+        rules=order.rules,
     )
     planned = bool(bytes(plan))
     if not planned and not order.goals:

@@ -177,6 +177,8 @@ class StartBody(Form, frozen=True, kw_only=True):
     """Of runs and steps that wait, those with a higher priority come first."""
     budget: dict[str, Any] | None = None
     """What the run, with everything below it, may spend: ``{"tokens": 50000, "money": "2 USD"}``."""
+    run_policies: dict[str, Any] | None = None
+    """Rules for this run alone: ``allowed_transitions``, ``max_hops`` and ``deadline_at``."""
 
 
 class StartedView(msgspec.Struct, frozen=True):

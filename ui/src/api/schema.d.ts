@@ -2148,6 +2148,8 @@ export interface components {
             priority?: number;
             /** @default null */
             budget?: Record<string, unknown> | null;
+            /** @default null */
+            run_policies?: Record<string, unknown> | null;
         };
         /**
          * StartedView

@@ -46,6 +46,8 @@ class AgentInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """The parameters of the call, for bound arguments of tools."""
     spec: AgentSpec | None = None
     """What decides, if no agent of this name is registered, as for an agent that a graph describes."""
+    allowed_tools: tuple[str, ...] | None = None
+    """The only tools that this run may call, with wildcards; None for all of the agent."""
 
 
 class _WithModels(Protocol):
@@ -174,6 +176,13 @@ def encode_input(
     )
     read_input(raw)
     return raw
+
+
+def with_allowed(raw: bytes, allowed: Sequence[str] | None) -> bytes:
+    """Return the input of a run that may call only these tools. None: all of the agent."""
+    if allowed is None:
+        return raw
+    return values.encode({**values.decode(raw), "allowed_tools": list(allowed)})
 
 
 def read_input(raw: bytes) -> AgentInput:

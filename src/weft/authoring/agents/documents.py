@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -10,18 +10,18 @@ import msgspec
 from weft.agents.policy.defaults import default_for
 from weft.agents.policy.verdicts import Asked
 from weft.agents.spec import AgentRoute, AgentSpec, request_parts
-from weft.authoring.agents.agent import VERSION, WORKFLOW, Agent, encode_input
+from weft.authoring.agents.agent import VERSION, WORKFLOW, Agent, encode_input, with_allowed
 from weft.authoring.agents.declaration import AgentDeclaration, check_declaration, declared_limits
-from weft.authoring.agents.offered import known_tools, sources_in
+from weft.authoring.agents.offered import known_tools, only_allowed, sources_in
 from weft.authoring.agents.workflow import AgentGroup
 from weft.core import values
 from weft.core.findings import Finding, Problems, did_you_mean
 from weft.core.graph.model import AgentChoice, AgentWork, GraphModel, Node
 from weft.core.graph.program import AgentCall, AgentOrder
 from weft.documents.fields import Fields
-from weft.errors import UsageError, WeftError
+from weft.errors import NotAllowed, UsageError, WeftError
 from weft.graphs.agents import read_agent
-from weft.runtime.policy import denied, tenant_of
+from weft.runtime.policy import DENIED, denied, tenant_of
 
 _PROMPT = "prompt"
 
@@ -33,12 +33,12 @@ def agent_call(group: AgentGroup, graph: GraphModel, order: AgentOrder) -> Agent
     assert isinstance(work, AgentWork), "the node runs an agent"
     if work.agent and work.choose is None:
         agent = _named(group, work.agent)
-        given = agent.given(_arguments(agent, order.prompt))
+        given = with_allowed(agent.given(_arguments(agent, order.prompt)), work.allowed_tools)
         return AgentCall(agent.name, agent.version, given, declared_limits(agent.declaration))
     declared = _named(group, work.agent).declaration if work.agent else declaration_of(graph, node, order.config)
-    spec = _spec(group, declared, sources=bool(work.agent))
+    spec = _spec(group, declared, sources=bool(work.agent), allowed=work.allowed_tools)
     if work.choose is not None:
-        spec = _with_choice(group, spec, _permitted(group, graph, order, work.choose))
+        spec = _with_choice(group, spec, _permitted(group, graph, order, _within(work.choose, order)))
     prompt = order.prompt
     if work.agent:
         given = _named(group, work.agent).given(_arguments(_named(group, work.agent), order.prompt))
@@ -127,7 +127,9 @@ def _text(prompt: Any) -> str:
     return prompt if isinstance(prompt, str) else values.encode_trusted(prompt).decode()
 
 
-def _spec(group: AgentGroup, declared: AgentDeclaration, *, sources: bool) -> AgentSpec:
+def _spec(
+    group: AgentGroup, declared: AgentDeclaration, *, sources: bool, allowed: Sequence[str] | None = None
+) -> AgentSpec:
     """Return what decides about a run that begins now. Raises UsageError (``model.unknown``, ``tool.unknown``)."""
     aliases = group.models.aliases
     if sources and sources_in(declared.tools):
@@ -136,7 +138,22 @@ def _spec(group: AgentGroup, declared: AgentDeclaration, *, sources: bool) -> Ag
             hint="Let another agent choose.",
         )
     model = aliases.get(declared.model)
-    return declared.spec(aliases.chain(declared.model), known_tools(declared.tools, group), model.supports)
+    tools = only_allowed(known_tools(declared.tools, group), allowed)
+    return declared.spec(aliases.chain(declared.model), tools, model.supports)
+
+
+def _within(choose: AgentChoice, order: AgentOrder) -> AgentChoice:
+    """Return the choice without the nodes that the rules of the run do not allow. Raises NotAllowed if none is left."""
+    if order.transitions is None:
+        return choose
+    left = [name for name in choose.of if name in order.transitions]
+    if not left:
+        raise NotAllowed(
+            f"{order.node} may choose no node: the run_policies of the run allow none of {', '.join(choose.of)}.",
+            code=DENIED,
+        )
+    otherwise = [name for name in choose.otherwise if name in order.transitions]
+    return msgspec.structs.replace(choose, of=left, at_most=min(choose.at_most, len(left)), otherwise=otherwise)
 
 
 def _permitted(group: AgentGroup, graph: GraphModel, order: AgentOrder, choose: AgentChoice) -> AgentChoice:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from weft.agents.policy.globs import is_match
 from weft.agents.toolbox.definitions import READ, read_tools
 from weft.agents.tools.built_in import BUILT_IN, built_in_tools, unknown_tool
 from weft.agents.tools.options import OfferedTool, PersonTool
@@ -43,6 +44,13 @@ def with_reading(tools: list[ToolSpec]) -> list[ToolSpec]:
     if not tools or any(tool.name == READ for tool in tools):
         return tools
     return [*tools, *(make_tool(spec) for spec in read_tools())]
+
+
+def only_allowed(tools: list[ToolSpec], allowed: Sequence[str] | None) -> list[ToolSpec]:
+    """Return the tools whose names are allowed, by names with wildcards. None allows all."""
+    if allowed is None:
+        return tools
+    return [tool for tool in tools if any(is_match(pattern, tool.name) for pattern in allowed)]
 
 
 def sources_in(tools: Sequence[Any]) -> list[tuple[ToolSource, OfferedTool | None]]:

@@ -18,7 +18,7 @@ from weft.authoring.agents.agent import VERSION, WORKFLOW, Agent, AgentInput, re
 from weft.authoring.agents.conversations import StoredConversation, conversations_here, service_here, take_over
 from weft.authoring.agents.covers import check_prices
 from weft.authoring.agents.model_calls import ModelAsker
-from weft.authoring.agents.offered import known_tools, sources_in, with_reading, with_rules
+from weft.authoring.agents.offered import known_tools, only_allowed, sources_in, with_reading, with_rules
 from weft.authoring.agents.operations import here, is_recorded, recorded_value
 from weft.authoring.agents.performers import ToolPerformer
 from weft.authoring.agents.permission import RunPolicy
@@ -115,7 +115,7 @@ async def run_agent(ctx: Context, group: AgentGroup, given: AgentInput) -> Reply
     fresh = None
     if not is_recorded("spec"):
         RunPolicy(service_here(), given.agent, ()).check_budget()
-        fresh = encode_spec(given.spec or _spec_of(group, given.agent, more))
+        fresh = encode_spec(given.spec or _spec_of(group, given, more))
     recorded = await recorded_value("spec", "spec", fresh)
     spec = decode_spec(recorded.raw)
     if fresh is not None:
@@ -143,10 +143,10 @@ async def _first_state(ctx: Context, spec: AgentSpec, given: AgentInput) -> Turn
     return TurnState(add=first[-1:], head=before.head, chars=before.chars, turns=spec.turns)
 
 
-def _spec_of(group: AgentGroup, name: str, more: list[ToolSpec]) -> AgentSpec:
+def _spec_of(group: AgentGroup, given: AgentInput, more: list[ToolSpec]) -> AgentSpec:
     """Return what decides about a run that begins now. ``more``: the tools of MCP servers."""
-    aliases, declared = group.models.aliases, _agent_named(group, name).declaration
-    tools = with_reading([*known_tools(declared.tools, group), *more])
+    aliases, declared = group.models.aliases, _agent_named(group, given.agent).declaration
+    tools = with_reading(only_allowed([*known_tools(declared.tools, group), *more], given.allowed_tools))
     return declared.spec(aliases.chain(declared.model), tools, aliases.get(declared.model).supports)
 
 

@@ -188,6 +188,7 @@ def node_part(node: FoldedNode, reader: DocumentReader) -> Node:
         limits=_one(NO_LIMITS, node.limits),
         undo=_read_undo(node, reader),
         on_failure=node.on_failure,
+        requires_approval=node.requires_approval,
         join=node.join,
         deadline=node.deadline,
         fan_out=node.fan_out,

@@ -93,6 +93,7 @@ class FoldedNode:
     limits: Limits = field(default_factory=Limits)
     undo: FoldedUndo | None = None
     on_failure: Literal["propagate", "route"] = "propagate"
+    requires_approval: bool = False
     join: Join = "plain"
     fan_in: FoldedJoin | None = None
     deadline: Deadline | None = None

@@ -20,7 +20,7 @@ from weft.core.graph.game import not_enough
 from weft.core.graph.model import START, ReceiveWork
 from weft.core.graph.patch.repeated import find_dropped, find_repeated
 from weft.core.graph.program import HostedGraph
-from weft.core.graph.route import route, route_failure
+from weft.core.graph.route import Route, route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.graph.view import View
 from weft.core.ids import EntryId, derive
@@ -113,7 +113,15 @@ class Follower:
         if isinstance(begun[0], e.TaskScheduled) and (token.earlier is not None or self.state.repeated):
             return self._repeat(token, begun[0])
         passed = begun[-1]
-        limit = self._limit(passed.taken) if isinstance(passed, e.NodeRouted) else None
+        if not isinstance(passed, e.NodeRouted):
+            return begun
+        denied = self._denied(token.node, passed.taken)
+        if denied is not None:
+            failed = e.NodeFailed(
+                node=token.node, token=token.id, failure=denied, writes=passed.writes, output=passed.output
+            )
+            return (*begun[:-1], failed)
+        limit = self._limit(passed.taken, token.node)
         return begun if limit is None else lifecycle.begin_end(self.state, limit)
 
     def _repeat(self, token: Token, task: e.TaskScheduled) -> Sequence[e.AnyEvent]:
@@ -129,10 +137,10 @@ class Follower:
 
     def _route(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         straight = self.ways.straight.get(token.node)
-        if straight is not None and is_unmarked(token.output):
+        if straight is not None and is_unmarked(token.output) and self.state.rules is None:
             state, ways = self.state, self.ways
             if state.hops >= ways.hops_max or len(state.tokens) >= ways.tokens_max:
-                limit = self._limit(straight.taken)
+                limit = self._limit(straight.taken, token.node)
                 if limit is not None:
                     return lifecycle.begin_end(state, limit)
             task = self.task_behind(token, straight.taken, token.output, env)
@@ -148,7 +156,10 @@ class Follower:
                 node=token.node, token=token.id, failure=found.failure, writes=found.writes, output=output
             )
             return (failed,)
-        limit = self._limit(found.taken)
+        denied = self._denied(token.node, found.taken)
+        if denied is not None:
+            return (e.NodeFailed(node=token.node, token=token.id, failure=denied, writes=found.writes, output=output),)
+        limit = self._limit(found.taken, token.node)
         if limit is not None:
             return lifecycle.begin_end(self.state, limit)
         event = e.NodeRouted(
@@ -192,6 +203,9 @@ class Follower:
     def _route_failure(self, token: Token, env: Env) -> Sequence[e.AnyEvent]:
         view = self.view(token, token.value, env, error=token.failure)
         found = route_failure(self.graph, view, self.program.reader)
+        denied = self._denied(token.node, found.taken)
+        if denied is not None:
+            found = Route(failure=denied)
         if found.failure is None:
             caught = e.NodeRouted(
                 node=token.node, token=token.id, taken=found.taken, verdicts=found.verdicts, caught=True
@@ -262,16 +276,30 @@ class Follower:
             refs=self._refs,
         )
 
-    def _limit(self, taken: Sequence[e.Taken]) -> Failure | None:
-        ways = self.ways
+    def _denied(self, node: str, taken: Sequence[e.Taken]) -> Failure | None:
+        """Return the failure of a node that may not lead where it leads, by the rules of the run."""
+        rules = self.state.rules
+        if rules is None:
+            return None
+        target = rules.denied(node, [self.graph.edges[one.edge].to for one in taken])
+        if not target:
+            return None
+        allowed = ", ".join(rules.transitions[node]) or "no other node"
+        message = f"{node} may not lead to {target}: the run_policies of the run allow {allowed}"
+        return Failure(type="NotAllowed", message=message, code="policy.denied", step=node)
+
+    def _limit(self, taken: Sequence[e.Taken], node: str) -> Failure | None:
+        ways, rules = self.ways, self.state.rules
         made = 0
         for one in taken:
             made += len(one.items) if one.items is not None else self.graph.edges[one.edge].copies or 1
-        if self.state.hops >= ways.hops_max:
-            return _over_limit("hops", ways.hops_max)
+        hops_max = min(ways.hops_max, rules.hops) if rules is not None and rules.hops else ways.hops_max
+        if self.state.hops >= hops_max:
+            return _over_limit("hops", hops_max)
         if len(self.state.tokens) + made > ways.tokens_max:
             return _over_limit("tokens", ways.tokens_max)
-        return _over_limit("fan_out", ways.fan_out_max) if made > ways.fan_out_max else None
+        fan_out_max = self.graph.nodes[node].limits.fan_out or ways.fan_out_max
+        return _over_limit("fan_out", fan_out_max) if made > fan_out_max else None
 
     def _complete(self, env: Env) -> Sequence[e.AnyEvent]:
         try:

@@ -134,6 +134,8 @@ class AgentWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="a
     prompt: Expr | None = None
     choose: AgentChoice | None = None
     config_ref: str = ""
+    allowed_tools: list[str] | None = None
+    """The only tools that it may call, with wildcards; None for all that it has."""
 
 
 class WaitWork(_Part, frozen=True, omit_defaults=True, tag_field="kind", tag="wait"):
@@ -369,7 +371,7 @@ class Node(_Part, frozen=True, omit_defaults=True):
     it heads. ``heads``: loops entered here, outermost first. ``loop``: the innermost loop around the node, or its own.
     ``opening``: its edges that open a frame, by ordinal. ``closed_by``: the fan-in of that frame. ``terminal``: all its
     main edges mention an error. ``scopes``: where its tokens may work. ``remembered``: an expression names its output,
-    so tokens keep it.
+    so tokens keep it. ``requires_approval``: people are asked before each of its executions.
     """
 
     id: str
@@ -382,6 +384,7 @@ class Node(_Part, frozen=True, omit_defaults=True):
     limits: Limits = NO_LIMITS
     undo: UndoRule | None = None
     on_failure: Literal["propagate", "route"] = "propagate"
+    requires_approval: bool = False
     join: Join = "plain"
     fan_in: FanIn | None = None
     deadline: Deadline | None = None

@@ -34,6 +34,7 @@ from weft.core.ids import GOAL, EntryId, child_uid
 from weft.core.run import messages
 from weft.core.run.composites import open_raw
 from weft.core.run.env import Env, MissingInputs
+from weft.core.run.withheld import REJECTED
 from weft.core.values import encode_trusted as encode
 from weft.core.values import is_ref
 from weft.errors import BadValue, Failure, LimitExceeded, WeftError
@@ -59,6 +60,8 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
             _check_merged(node, view)
         if node.limits.hops:
             _check_visits(node, view)
+        if node.requires_approval and not view.token.approved:
+            return (_approval(program, node, view),)
         if isinstance(node.work, StepWork):
             return (_step(program, node, node.work, view),)
         given = node_input(view, node.input, program.reader)
@@ -247,7 +250,9 @@ def _agent(program: HostedGraph, work: AgentWork, view: View, given: Raw) -> e.C
         prompt = program.reader.template(work.prompt.source, view.bind(work.prompt))
     else:
         prompt = open_raw(given, view.env.blob)
-    call = program.agent_call(AgentOrder(view.state.run_id, view.token.node, prompt, config))
+    rules = view.state.rules
+    allowed = rules.transitions.get(view.token.node) if rules is not None else None
+    call = program.agent_call(AgentOrder(view.state.run_id, view.token.node, prompt, config, allowed))
     child = WorkflowWork(call.workflow, call.version)
     started = _started(view, child, call.version, "code", view.env.keep(call.input))
     return started if call.budget is None else msgspec.structs.replace(started, budget=call.budget)
@@ -291,6 +296,36 @@ def _ask(program: HostedGraph, node: Node, view: View, given: Raw) -> e.AskOpene
         remind_ms=work.remind_ms,
         input=given if work.enriches else e.NULL,
     )
+
+
+def _approval(program: HostedGraph, node: Node, view: View) -> e.AskOpened:
+    """Ask people whether a node may begin to work."""
+    given = open_raw(node_input(view, node.input, program.reader), view.env.blob)
+    approvers = (node.work.parts or {}).get("approvers", []) if isinstance(node.work, AgentWork) else []
+    return e.AskOpened(
+        node=node.id,
+        token=view.token.id,
+        title=f"{view.graph.name} wants to run {node.id}",
+        about=view.env.keep(encode({"node": node.id, "input": given})),
+        of=list(approvers),
+    )
+
+
+def is_unapproved(node: Node, token: Token) -> bool:
+    """Return whether what people said to a token is whether its node may begin to work."""
+    return node.requires_approval and not token.approved
+
+
+def approve(token: Token, decision: Raw) -> Failure | None:
+    """Let a token work if people agreed; else return the failure of its node."""
+    said = msgspec.json.decode(decision)
+    if said["approved"]:
+        token.approved = True
+        return None
+    who = f" by {', '.join(said['by'])}" if said["by"] else ""
+    reason = f": {said['reason']}" if said["reason"] else ""
+    message = f"running {token.node} was rejected{who}{reason}"
+    return Failure(type="Rejected", message=message, code=REJECTED, step=token.node)
 
 
 def _receive(work: ReceiveWork, view: View) -> Sequence[e.AnyEvent]:

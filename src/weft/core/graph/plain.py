@@ -23,6 +23,7 @@ def take_success(style: GraphStyle, report: c.ReportTaskSucceeded, env: Env) -> 
     straight, output = ways.straight.get(token.node), report.output
     if (
         straight is None
+        or state.rules is not None
         or state.hops >= ways.hops_max
         or len(state.tokens) >= ways.tokens_max
         or not is_unmarked(output)

@@ -37,6 +37,8 @@ class AgentOrder:
     node: str
     prompt: Any
     config: Any
+    transitions: list[str] | None = None
+    """The only nodes that may come next, if the rules of the run say so."""
 
 
 @dataclass(slots=True)

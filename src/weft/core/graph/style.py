@@ -20,7 +20,7 @@ from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, join_node
 from weft.core.graph.game import Game
 from weft.core.graph.model import START, AskWork, Edge
-from weft.core.graph.node_start import SCRIPT
+from weft.core.graph.node_start import SCRIPT, approve, is_unapproved
 from weft.core.graph.patch.apply import PatchGame
 from weft.core.graph.patch.judge import judge_graph_patch
 from weft.core.graph.patch.repeated import forget_repeated
@@ -257,7 +257,7 @@ class GraphStyle:
             remember_work(state, token, ended.task)
         match ended.how:
             case "answer" if ended.failure is None:
-                self._done(token, ended.output)
+                self._answered(token, ended.output)
             case "timer":
                 self._done(token, token.value)
             case "messages":
@@ -273,6 +273,18 @@ class GraphStyle:
                 self._child_ended(token, ended, ended.child)
             case _ if ended.failure is not None:
                 self._failed(token, ended.failure)
+
+    def _answered(self, token: Token, decision: Raw) -> None:
+        """Continue a token after the decision of people: it is the output of the node, or says whether it may work."""
+        if not is_unapproved(self.graph.nodes[token.node], token):
+            self._done(token, decision)
+            return
+        rejected = approve(token, decision)
+        if rejected is not None:
+            self._failed(token, rejected)
+            return
+        token.mode = "ready"
+        self.state.agenda.append(token.id)
 
     def _child_ended(self, token: Token, ended: Ended, child: Child) -> None:
         failure = ended.failure

@@ -74,6 +74,8 @@ class Token(msgspec.Struct, omit_defaults=True):
     """For an edge join that timed out: its slot."""
     earlier: Earlier | None = None
     """The work that the token repeats if it begins to work again."""
+    approved: bool = False
+    """People have agreed to the work of its node, which requires that."""
 
 
 def remember_work(state: GraphState, token: Token, task: OpenTask) -> None:

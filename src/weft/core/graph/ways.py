@@ -56,7 +56,7 @@ class Ways:
 
 def _leads_to_task(graph: GraphModel, edge: Edge) -> bool:
     node = graph.nodes[edge.to]
-    if not isinstance(node.work, StepWork | HttpWork | ScriptWork | PipelineWork | TypeWork):
+    if node.requires_approval or not isinstance(node.work, StepWork | HttpWork | ScriptWork | PipelineWork | TypeWork):
         return False
     return _keeps_scope(edge) and node.join == "plain" and node.fan_in is None and not node.heads and _is_single(node)
 

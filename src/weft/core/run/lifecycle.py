@@ -53,7 +53,7 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         version=command.version,
         style=command.style or "code",
         parent=command.parent,
-        due=now + command.timeout_ms if command.timeout_ms else 0,
+        due=_due(command, now),
         attributes=command.attributes,
         scheduled_at=command.scheduled_at,
         defaults=command.defaults,
@@ -66,12 +66,29 @@ def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent
         priority=command.priority,
         budgets=command.budgets,
         currency=command.currency,
+        rules=command.rules,
     )
+    command = _without_graph(command)
     if not command.refused:
         return (started,)
     kind = "IdTaken" if command.refused_as == "run.id_taken" else command.refused_as
     failure = Failure(type=kind, message=command.refused, code=command.refused_as)
     return (started, RunFailedEvent(failure=mark_never_began(failure, command.run_id), never_begun=True))
+
+
+def _due(command: StartRun, now: int) -> int:
+    """Return when a run is over at the latest; 0 for no such time."""
+    deadline = command.rules.deadline if command.rules is not None else 0
+    by_timeout = now + command.timeout_ms if command.timeout_ms else 0
+    return min(deadline, by_timeout) if deadline and by_timeout else deadline or by_timeout
+
+
+def _without_graph(command: StartRun) -> StartRun:
+    """Refuse a start whose rules only a graph can obey, if it starts something else."""
+    if command.refused or command.style == "graph" or command.rules is None or not command.rules.is_for_graphs:
+        return command
+    refused = f"{command.workflow} is no graph, so that it has neither transitions nor hops to limit"
+    return msgspec.structs.replace(command, refused=refused, refused_as="value.bad_policy")
 
 
 def cancel_open(state: State) -> list[EntryCancelled]:
@@ -239,6 +256,7 @@ def evolve_started(state: State, event: RunStarted) -> None:
     state.review = event.review
     if event.budgets:
         state.budgets, state.currency, state.accounted = list(event.budgets), event.currency, True
+    state.rules = event.rules
     if event.attributes:
         state.attributes = dict(event.attributes)
 

@@ -26,6 +26,7 @@ from weft.core.events import (
     Repetition,
     UndoPlan,
 )
+from weft.core.run_rules import RunRules
 from weft.errors import Failure
 
 FOLD = 9
@@ -295,6 +296,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The currency of the money that these budgets limit, if one does."""
     budget: BudgetLimits | None = None
     """The budget of the run itself, as it was raised."""
+    rules: RunRules | None = None
+    """Rules for this run alone."""
     warned: list[str] = []
     """The units of that budget for which a warning is recorded."""
     spends: dict[str, Amounts] = {}

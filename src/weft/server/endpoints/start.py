@@ -10,6 +10,7 @@ from urllib.parse import quote
 from weft.core.budget_text import read_budget
 from weft.core.ids import GOAL
 from weft.core.run.questions import STARTED_BY, STARTED_ROLES
+from weft.core.run_rules import read_run_rules
 from weft.core.trace_context import parse_traceparent
 from weft.errors import BadValue, IdTaken, KeyReused
 from weft.runtime.orders import StartOrder
@@ -55,6 +56,7 @@ async def start_as(call: ApiCall, new: views.StartBody, by: str) -> StartResult:
             trace=_trace(call),
             priority=new.priority,
             budget=read_budget(new.budget) if new.budget is not None else None,
+            rules=read_run_rules(new.run_policies) if new.run_policies is not None else None,
         )
         try:
             started = await service.start(order)
