@@ -18,6 +18,7 @@ from weft.agents.models.aliases import ModelAlias, ModelAliases
 from weft.agents.models.cache import AnswerCache, ReusedFrom
 from weft.agents.models.chunks import ChunkWriter, emit_results
 from weft.agents.models.failures import ModelFailed
+from weft.agents.models.in_text import read_tool_in_text, with_tools_in_text
 from weft.agents.models.watch import ModelWatch
 from weft.agents.spec import RequestParts
 from weft.core.budgets import MILLIONTHS
@@ -134,7 +135,7 @@ class ModelStep:
         parts = await self._parts(asked)
         request = ModelRequest(
             messages=(*before.messages, *asked.add),
-            tools=parts.tools if "tools" in alias.supports else (),
+            tools=parts.tools,
             output_schema=parts.output_schema,
             options=parts.options,
             output_tokens=_output_tokens(alias, asked.output_tokens, task),
@@ -170,8 +171,9 @@ class ModelStep:
         self._watch.refuse_held(alias)
         chunks, clock = ChunkWriter(emit), self._watch.clock
         begin = clock.monotonic()
+        has_tools = "tools" in alias.supports
         try:
-            reply = await port.complete(request, chunks.add)
+            reply = await port.complete(request if has_tools else with_tools_in_text(request), chunks.add)
         except Exception as failed:
             task = current_task()
             if isinstance(failed, ModelFailed) and not failed.in_doubt and task is not None:
@@ -181,7 +183,7 @@ class ModelStep:
         finally:
             chunks.flush()
         self._watch.answered(alias, request, reply, clock.monotonic() - begin, is_reused=False)
-        return reply
+        return reply if has_tools else read_tool_in_text(request, reply)
 
     async def _parts(self, asked: AskModel) -> RequestParts:
         common = RequestParts()

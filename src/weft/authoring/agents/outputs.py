@@ -39,7 +39,10 @@ def read_output(spec: AgentSpec, answer: ModelAnswer, codec: Codec[Any] | None) 
     if raw is None:
         return Output(problem="Your answer is not JSON. Answer with one JSON value and nothing else.")
     if final is not None and spec.output.get("type") != "object":
-        raw = msgspec.json.encode(msgspec.json.decode(raw).get("value"))
+        given = msgspec.json.decode(raw)
+        if not isinstance(given, dict) or "value" not in given:
+            return Output(problem=f'{FINAL_OUTPUT} takes {{"value": …}}. Call it with the answer there.')
+        raw = msgspec.json.encode(given["value"])
     problem = _misfit(spec.output, raw, codec)
     return Output(problem=problem) if problem else Output(msgspec.json.decode(raw))
 
