@@ -7,6 +7,7 @@ from pathlib import Path
 
 import weft as library
 from tests.cli.conftest import Weft
+from tests.server.kit import serving
 from weft.core.ids import Millis
 from weft.ports.tool_pins import ToolPin
 
@@ -40,3 +41,16 @@ def test_changed_tools_are_listed_as_they_were_and_as_they_are_and_accepted_by_s
     again = weft("tools", "accept", "github")
     assert again.code != 0
     assert "no tool that waits" in again.err
+
+
+def test_tools_of_a_server_are_listed_and_accepted_over_http(weft: Weft, folder: Path) -> None:
+    change_tools(folder)
+    with serving(library.App(f"sqlite:///{folder}/weft.db", durability="fast")) as server:
+        listed = weft("tools", "list", "--json", "--url", server.url).json()["withheld"]
+        assert [one["tool"] for one in listed] == ["find", "new"]
+        said = weft("tools", "accept", "github", "--by", "ann", "--url", server.url)
+        assert "github__find is accepted." in said.out, said.err
+        assert weft("tools", "list", "--json", "--url", server.url).json()["withheld"] == []
+        again = weft("tools", "accept", "github", "--url", server.url)
+        assert again.code != 0
+        assert "no tool that waits" in again.err

@@ -63,6 +63,7 @@ RULES = {
     "listWorkflowSummaries": SHARED, "getWorkflow": SHARED, "getVersionPicture": SHARED, "getVersionStanding": SHARED,
     "getVersionSource": SHARED, "diffVersions": SHARED, "removeTag": SHARED,
     "listTools": SHARED, "acceptTool": SHARED, "discardTool": SHARED, "renameTool": SHARED,
+    "acceptToolServer": OPERATORS,
     "listViews": SHARED, "putView": SHARED, "removeView": SHARED, "getHelp": SHARED, "getGraphSchema": SHARED,
     "getStepsSchema": SHARED, "search": SHARED, "getReadFormat": SHARED, "readStore": SHARED,
     "alive": OPEN, "ready": OPEN, "openapi": OPEN, "showLink": OPEN, "followLink": OPEN, "takeWebhook": OPEN,

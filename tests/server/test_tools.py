@@ -44,3 +44,10 @@ def test_the_tools_of_a_tenant_are_listed_and_changed(server: Server) -> None:
     assert server.ask("POST", f"{API}/tools/top_k/rename", {"to": "first"}).json["name"] == "first"
     assert server.ask("POST", f"{API}/tools/top_k/accept", {}).status == 404
     assert server.ask("POST", f"{API}/tools/first/rename", {"to": "no name"}).status == 422
+
+
+@covers("acceptToolServer")
+def test_only_what_waits_of_an_mcp_server_can_be_accepted(server: Server) -> None:
+    answer = server.ask("POST", f"{API}/tool-servers/github/accept", {})
+    assert answer.status == 404
+    assert "no tool that waits" in answer.json["detail"]

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from urllib.parse import quote
 
 import msgspec
 
+from weft.cli.operations import remote_of
 from weft.cli.output import console, print_json, print_table
-from weft.core.ids import Millis
-from weft.errors import NotFound
-from weft.ports.tool_pins import ToolPin
 from weft.runtime.service import RunService
+from weft.server.endpoints.tool_servers import AcceptedTools, WithheldTool, accept_tools, withheld_tool
 
 SHOWN_CHARS = 80
 
 
-class WithheldTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that agents may not call, because nobody accepted what it is now."""
-
-    server: str
-    tool: str
-    is_new: bool
-    before: str
-    """Its accepted definition as JSON; empty if it is new."""
-    now: str
-
-
 async def withheld_tools(service: RunService, server: str = "") -> list[WithheldTool]:
     """Return the tools of a server, or of all servers, that wait for somebody to accept them."""
-    return [_withheld(pin) for pin in await service.store.tool_pins.list(server) if pin.seen]
+    return [withheld_tool(pin) for pin in await service.store.tool_pins.list(server) if pin.seen]
 
 
 async def accept_server(service: RunService, server: str, *, by: str, json: bool) -> bool:
@@ -36,20 +25,18 @@ async def accept_server(service: RunService, server: str, *, by: str, json: bool
 
     Raises NotFound if the server has nothing to accept.
     """
-    pins = service.store.tool_pins
-    known = await pins.list(server)
-    if not known:
+    if not await service.store.tool_pins.list(server):
         return False
-    waiting = [pin for pin in known if pin.seen]
-    if not waiting:
-        raise NotFound(f"The MCP server {server} has no tool that waits to be accepted.", hint="weft tools list")
-    now = Millis(service.clock.now_ms())
-    accepted = [pin for pin in waiting if await pins.accept(msgspec.structs.replace(pin, by=by, at=now))]
-    if json:
-        print_json({"accepted": [_withheld(pin) for pin in accepted]})
+    remote = remote_of(service)
+    if remote is None:
+        found = await accept_tools(service, server, by=by)
     else:
-        for pin in accepted:
-            console().print(f"{pin.server}__{pin.tool} is accepted.")
+        found = await remote.post(f"tool-servers/{quote(server, safe='')}/accept", {"by": by}, AcceptedTools)
+    if json:
+        print_json(found)
+    else:
+        for one in found.accepted:
+            console().print(f"{one.server}__{one.tool} is accepted.")
     return True
 
 
@@ -62,10 +49,6 @@ def print_withheld(tools: Sequence[WithheldTool]) -> None:
     print_table(console(), ("SERVER", "TOOL", "IS", "BEFORE", "NOW"), rows)
     for server in sorted({tool.server for tool in tools}):
         console().print(f"Accept them: weft tools accept {server}")
-
-
-def _withheld(pin: ToolPin) -> WithheldTool:
-    return WithheldTool(server=pin.server, tool=pin.tool, is_new=not pin.accepted, before=pin.accepted, now=pin.seen)
 
 
 def _description(definition: str) -> str:

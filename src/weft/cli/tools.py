@@ -8,13 +8,14 @@ from typing import Protocol
 import msgspec
 
 from weft.cli.login import login
-from weft.cli.mcp_tools import WithheldTool, accept_server, print_withheld, withheld_tools
+from weft.cli.mcp_tools import accept_server, print_withheld, withheld_tools
 from weft.cli.operations import remote_of
 from weft.cli.output import console, print_json, print_table
 from weft.cli.store_access import open_service, url_of
 from weft.errors import UsageError
 from weft.runtime.service import RunService
 from weft.runtime.stored_tools import StoredTools
+from weft.server.endpoints.tool_servers import WithheldTool
 from weft.server.endpoints.tools import ToolView, tool_view
 
 HINT = "weft tools list | accept NAME or SERVER | discard NAME | rename NAME NEW"
@@ -61,13 +62,12 @@ async def act(request: ToolCommand, *, url: str | None, app: str | None, json: b
     verb, *words = request.words or ["list"]
     async with open_service(url_of(url, app), create=False) as service:
         tools = _operations(service, request.tenant)
-        beside_store = remote_of(service) is None
+        sees_servers = remote_of(service) is None or not service.tenant
         match verb, words:
             case "list", []:
-                sees_servers = beside_store or not service.tenant
                 withheld = await withheld_tools(service) if sees_servers else []
                 _print_list(await tools.list(), withheld, json=json)
-            case "accept", [name] if beside_store and await accept_server(service, name, by=_by(request), json=json):
+            case "accept", [name] if sees_servers and await accept_server(service, name, by=_by(request), json=json):
                 return
             case (("accept" | "discard"), [name]):
                 _print_change(await tools.change(verb, name, by=_by(request)), json=json)

@@ -1,10 +1,10 @@
-"""The routes of the tools that were made of pipelines. Every tenant has its own."""
+"""The routes of the tools that were made of pipelines, of which every tenant has its own, and of MCP servers."""
 
 from __future__ import annotations
 
 from weft.errors import NameTaken, NotFound, UsageError
 from weft.server import views
-from weft.server.endpoints import tools
+from weft.server.endpoints import tool_servers, tools
 from weft.server.identity import AccessScope
 from weft.server.router import API, ApiRoute
 
@@ -54,5 +54,17 @@ TOOLS = (
         body=tools.ToolChangeForm,
         answer=tools.ToolView,
         errors=(NotFound, NameTaken, UsageError),
+    ),
+    ApiRoute(
+        name="acceptToolServer",
+        method="POST",
+        path=f"{API}/tool-servers/{{name}}/accept",
+        summary="Let agents call the tools of an MCP server as they were seen last",
+        endpoint=tool_servers.accept_tool_server,
+        scope=AccessScope.OPERATE,
+        operator_only=True,
+        body=tool_servers.AcceptServerForm,
+        answer=tool_servers.AcceptedTools,
+        errors=(NotFound, UsageError),
     ),
 )

@@ -1396,6 +1396,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/tool-servers/{name}/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Let agents call the tools of an MCP server as they were seen last */
+        post: operations["acceptToolServer"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/runs/{id}/keep": {
         parameters: {
             query?: never;
@@ -4818,6 +4835,32 @@ export interface components {
             by?: string;
         };
         /**
+         * AcceptServerForm
+         * @description Who accepts the tools of a server.
+         */
+        AcceptServerForm: {
+            /** @default  */
+            by?: string;
+        };
+        /**
+         * AcceptedTools
+         * @description The tools of a server that were accepted now.
+         */
+        AcceptedTools: {
+            accepted: components["schemas"]["WithheldTool"][];
+        };
+        /**
+         * WithheldTool
+         * @description A tool that agents may not call, because nobody accepted what it is now.
+         */
+        WithheldTool: {
+            server: string;
+            tool: string;
+            is_new: boolean;
+            before: string;
+            now: string;
+        };
+        /**
          * Reasoned
          * @description Why, and who says so. With an API key, the key says who.
          */
@@ -5790,6 +5833,9 @@ export type PolicyVerdict = components['schemas']['PolicyVerdict'];
 export type ToolList = components['schemas']['ToolList'];
 export type ToolView = components['schemas']['ToolView'];
 export type ToolChangeForm = components['schemas']['ToolChangeForm'];
+export type AcceptServerForm = components['schemas']['AcceptServerForm'];
+export type AcceptedTools = components['schemas']['AcceptedTools'];
+export type WithheldTool = components['schemas']['WithheldTool'];
 export type Reasoned = components['schemas']['Reasoned'];
 export type DeletedTree = components['schemas']['DeletedTree'];
 export type NewHold = components['schemas']['NewHold'];
@@ -17189,6 +17235,143 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ToolView"];
+                };
+            };
+            /** @description The request cannot be read */
+            400: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Caller unknown */
+            401: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Not allowed */
+            403: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Not found */
+            404: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too slow */
+            408: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Not possible now */
+            409: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too large */
+            413: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Wrong media type */
+            415: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description The request is wrong */
+            422: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many requests */
+            429: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Too many headers */
+            431: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+            /** @description Not available now */
+            503: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["ProblemDetails"];
+                };
+            };
+        };
+    };
+    acceptToolServer: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description A repeated request with the same key takes effect once and gets the same answer. */
+                "Idempotency-Key"?: string;
+            };
+            path: {
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["AcceptServerForm"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AcceptedTools"];
                 };
             };
             /** @description The request cannot be read */
