@@ -14,10 +14,12 @@ from tests.agents.scripted_server import refused
 from tests.agents.test_fake_models import said
 from tests.steps.http_kit import go
 from weft.core.ids import Millis
+from weft.observe.explanation import Explanation
 from weft.ports.models import ModelRequest
 from weft.runtime.held_models import SPREAD_MS, HeldModels
 from weft.stores.memory import MemoryStore
 from weft.testing import World, crash_everywhere
+from weft.testing.world import SimRun
 
 app = weft.App()
 app.model("fast", url="http://127.0.0.1:9/v1", retries=weft.Retry(3, "fixed", "1s"))
@@ -173,3 +175,45 @@ def test_a_limit_holds_for_all_calls_of_the_model(alias: str, most: int) -> None
 
     assert [run.result() for run in runs] == ["done"] * 4
     assert busy[1] == most
+
+
+def explained(world: World, run: SimRun[str]) -> Explanation:
+    return world.perform(lambda: app.get(run.id).explain())
+
+
+def test_explain_says_that_a_model_is_held_and_until_when() -> None:
+    world = World(app)
+    world.fake_model("fast", WAIT, "one", "two")
+    first = world.start(one("fast"))
+    world.settle()
+    world.advance("10s")
+    second = world.start(one("fast"))
+    world.settle()
+
+    (wait,) = explained(world, second).waiting
+    assert "waits in the queue model.fast: the provider of the model asked to wait 50s more" in wait.unblock
+    assert wait.until is not None
+    assert wait.until.timestamp() * 1000 == world.now_ms + 50_000
+    (retry,) = explained(world, first).waiting
+    assert "busy" in retry.unblock or "asked to wait" in retry.unblock
+
+    assert {first.result(), second.result()} == {"one", "two"}
+
+
+def test_explain_says_nothing_of_a_hold_for_a_call_that_was_under_way_before() -> None:
+    async def slow(_: ModelRequest) -> str:
+        await asyncio.sleep(90)
+        return "slow"
+
+    world = World(app)
+    world.fake_model("fast", slow, WAIT, "again")
+    first = world.start(one("fast"))
+    world.settle()
+    world.advance("1s")
+    second = world.start(one("fast"))
+    world.settle()
+    world.advance("1s")
+
+    (wait,) = explained(world, first).waiting
+    assert "running for" in wait.unblock
+    assert {first.result(), second.result()} == {"slow", "again"}

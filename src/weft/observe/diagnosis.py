@@ -69,6 +69,8 @@ class IdleTask(msgspec.Struct, frozen=True, kw_only=True):
     key: str = ""
     standing: str = ""
     """What the limit of the step or the queue allows, how many are under way, and who is ahead."""
+    due: int = 0
+    """When it begins by itself, in milliseconds; 0 if that is not known."""
 
 
 class SeenCondition(msgspec.Struct, frozen=True):

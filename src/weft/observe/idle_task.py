@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from weft.core.durations import format_rate
+from weft.core.durations import format_ms, format_rate
+from weft.core.ids import Millis
+from weft.core.run.state import OpenTask
 from weft.observe.diagnosis import IdleTask
+from weft.ports.memos import Memos
 from weft.ports.tasks import STEP_LIMIT, KeyLimit, QueueLimits, TaskOffer
+from weft.runtime.held_models import MODEL_QUEUE, hold_of
 from weft.runtime.service import RunService
 
 
@@ -23,6 +27,24 @@ async def idle_task(service: RunService, offer: TaskOffer) -> IdleTask:
             who = f" ({', '.join(found.runs)})" if found.runs else ""
             standing = f"{allowed(limits)}; {found.running:,} under way, {found.ahead:,} ahead of it{who}"
     return IdleTask(queue=offer.queue, limit=offer.limit.removeprefix(STEP_LIMIT), key=offer.key, standing=standing)
+
+
+async def held_tasks(service: RunService, tasks: Mapping[int, OpenTask]) -> dict[int, IdleTask]:
+    """Describe the model calls that wait because the provider asked to wait. Empty for a tenant, which sees no holds.
+
+    A call that was under way when the hold began is not held.
+    """
+    memos: Memos | None = getattr(service.store, "memos", None)
+    calls = {number: task for number, task in tasks.items() if task.policy.queue.startswith(MODEL_QUEUE)}
+    now, found = Millis(service.clock.now_ms()), {}
+    if memos is None:
+        return {}
+    for number, task in calls.items():
+        hold = await hold_of(memos, task.policy.queue.removeprefix(MODEL_QUEUE), now)
+        if hold is not None and hold.until is not None and max(task.since, task.due) >= hold.at:
+            standing = f"the provider of the model asked to wait {format_ms(hold.until - now)} more"
+            found[number] = IdleTask(queue=task.policy.queue, standing=standing, due=hold.until)
+    return found
 
 
 async def published(service: RunService, offers: Sequence[TaskOffer]) -> set[int]:

@@ -10,7 +10,7 @@ import msgspec
 from weft.core.decider import Machine
 from weft.core.ids import HostId
 from weft.observe.diagnosis import IdleTask
-from weft.observe.idle_task import idle_task, published
+from weft.observe.idle_task import held_tasks, idle_task, published
 from weft.observe.styles import views_of
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
@@ -89,6 +89,7 @@ async def hosting_of(service: RunService, row: RunRow, machine: Machine | None) 
         taken = {offer.task for _, offer in held if offer.uid == row.uid}
         taken |= await published(service, [offer for number, offer in rows.items() if number not in taken])
     idle = {number: await idle_task(service, offer) for number, offer in rows.items() if number not in taken}
+    idle.update({number: task for number, task in (await held_tasks(service, tasks)).items() if number not in taken})
     if not is_owned:
         idle.update({number: IdleTask() for number in tasks if number not in rows})
     return Hosting(is_owned, is_offered, {number: task for number, task in idle.items() if number in tasks}, missing)

@@ -36,7 +36,7 @@ def _tasks(machine: Machine, now: int, idle: Mapping[int, IdleTask]) -> Iterator
         found = idle.get(number)
         if found is not None:
             wait = replace(wait, is_performed=False, queue=found.queue, limit=found.limit, key=found.key)
-            wait = replace(wait, standing=found.standing)
+            wait = replace(wait, standing=found.standing, due=time_of(found.due) if found.due else None)
         yield wait
 
 

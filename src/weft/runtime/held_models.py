@@ -22,8 +22,13 @@ _KEY = "model/hold/"
 
 async def held_until(memos: Memos, model: str, now: Millis) -> Millis | None:
     """Return until when the queue of a model is held; None if it is not."""
-    memo = await memos.get(_KEY + model, now=now)
+    memo = await hold_of(memos, model, now)
     return memo.until if memo is not None else None
+
+
+async def hold_of(memos: Memos, model: str, now: Millis) -> Memo | None:
+    """Return the hold of a model's queue, with its beginning and its end; None if it is not held."""
+    return await memos.get(_KEY + model, now=now)
 
 
 class HeldModels:
