@@ -74,3 +74,31 @@ def test_the_verdict_of_a_call_stays_when_the_process_dies() -> None:
     assert len(world.calls(post)) == 1
     verdicts = [event.data["value"] for event in run.events if event.data.get("of") == "policy"]
     assert [one["permission"] for one in verdicts] == ["allow", "ask", "allow"]
+
+
+@pytest.mark.parametrize(
+    ("when", "performed"),
+    [("spent.tools >= 1", 1), ("spent.calls >= 2", 1), ("spent.tokens > 1000000", 2), ("spent.money > 0.5", 0)],
+)
+def test_a_rule_sees_what_the_run_has_spent(when: str, performed: int) -> None:
+    app, writer, post = guarded({"deny": "tool", "names": ["post"], "when": when})
+    world = World(app)
+    world.fake_model("fast", calls(post={"text": "x"}), calls(post={"text": "y"}), "Done.")
+
+    assert world.run(writer("post it")).output == "Done."
+    assert len(world.calls(post)) == performed
+
+
+def test_a_model_that_has_spent_enough_is_replaced() -> None:
+    app, writer, _ = guarded({"deny": "model", "names": ["fast"], "when": "spent.calls >= 1"})
+    world = World(app)
+    world.fake_model("fast", calls(post={"text": "x"}))
+    world.fake_model("local", "Done.")
+
+    assert world.run(writer("post it")).output == "Done."
+
+
+@pytest.mark.parametrize("rule", [{"deny": "host", "names": ["*"]}, {"deny": "step", "names": ["*"]}])
+def test_a_rule_about_something_else_cannot_ask_what_was_spent(rule: dict[str, Any]) -> None:
+    with pytest.raises(weft.BadPolicy, match="spent"):
+        weft.App(policy={"weft": "policy/1", "rules": [{**rule, "when": "spent.tokens > 5"}]})

@@ -8,7 +8,7 @@ import weft
 from tests.agents.shop import Shop
 from tests.agents.test_loop import FIND, told
 from weft.ports.models import ModelRequest
-from weft.testing import World, calls
+from weft.testing import World, calls, crash_everywhere
 
 
 def test_an_agent_is_awaited_in_a_workflow_as_a_child_run() -> None:
@@ -246,3 +246,69 @@ def test_a_model_that_nobody_declares_is_refused_with_the_nearest_name() -> None
     agent = shop.app.agent("typo", model="fasst")
     with pytest.raises(weft.UsageError, match="fast"):
         agent("hi")
+
+
+def priced() -> weft.App:
+    app = weft.App()
+    for name in ("fast", "local"):
+        app.model(name, url="http://127.0.0.1:9/v1", prices=weft.Prices("1", "1"), retries=weft.Retry(1))
+    return app
+
+
+def test_the_usage_of_a_reply_includes_the_runs_below() -> None:
+    app = priced()
+
+    @app.step(effect="pure")
+    async def look(word: str) -> str:
+        return word
+
+    reader = app.agent("reader", model="fast", tools=[look])
+
+    @app.workflow
+    async def study(words: list[str]) -> str:
+        """Study words."""
+        return (await reader(" ".join(words))).output
+
+    tools = [weft.tool(reader, effect="pure"), weft.tool(study, effect="pure")]
+    lead = app.agent("lead", model="local", tools=tools)
+    world = World(app)
+    world.fake_model("local", calls(reader={"prompt": "go"}), calls(study={"words": ["a"]}), "Done.")
+    world.fake_model("fast", calls(look={"word": "a"}), "Here.", "There.")
+
+    usage = world.run(lead("go")).usage
+
+    alone = World(app)
+    alone.fake_model("local", "Done.")
+    assert alone.run(lead("go")).usage.calls == 1
+    assert (usage.calls, usage.tools) == (6, 3)
+    asked = [*world.model_calls("local"), *world.model_calls("fast")]
+    assert usage.input > max(sum(len(m.text) for m in call.messages) for call in asked) // 4
+    assert usage.money is not None
+    assert usage.money > 0
+
+
+def test_the_usage_of_a_reply_includes_runs_that_failed() -> None:
+    app = priced()
+    reader = app.agent("reader", model="fast", output=int, repairs=1)
+    lead = app.agent("lead", model="local", tools=[weft.tool(reader, effect="pure")])
+    world = World(app)
+    world.fake_model("local", calls(reader={"prompt": "go"}), "It failed.")
+    world.fake_model("fast", "no", "no number")
+
+    reply = world.run(lead("go"))
+    assert reply.output == "It failed."
+    assert reply.usage.calls == 4
+
+
+def test_the_usage_of_a_tree_is_read_once_whatever_crashes() -> None:
+    app = priced()
+    reader = app.agent("reader", model="fast")
+    lead = app.agent("lead", model="local", tools=[weft.tool(reader, effect="pure")])
+
+    def scenario(world: World) -> None:
+        world.fake_model("local", calls(reader={"prompt": "go"}), "Done.")
+        world.fake_model("fast", "Here.")
+        reply = world.start(lead("go"), id="lead-1").result()
+        assert (reply.usage.calls, reply.usage.tools) == (3, 1)
+
+    assert crash_everywhere(app, scenario) > 3

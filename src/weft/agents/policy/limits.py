@@ -21,7 +21,7 @@ def read_limit(rule: Fields, version: str) -> LimitRule | None:
     """Read a rule with limit. Returns None after reporting a problem."""
     limit = Fields(rule.raw["limit"], rule.place("limit"), rule.problems, (*UNITS, "per"))
     to = read_subjects(rule, "to")
-    when = read_when(rule, at_start=True)
+    when = read_when(rule, (AT_START,))
     if limit.raw and "per" not in limit:
         rule.problems.add("missing_field", limit.at, "per is missing.", "Write per: day.")
     per = limit.choice("per", WINDOWS, None)

@@ -14,7 +14,10 @@ from weft.documents.fields import Fields
 PERMISSIONS: dict[str, Permission] = {"allow": "allow", "ask": "ask", "deny": "deny"}
 ASKABLE: tuple[Action, ...] = ("tool", "patch")
 """What can wait for a person."""
-BOUND = ("args", "name", "agent", "workflow", "tenant", "attributes", "spent")
+BOUND = ("args", "name", "agent", "workflow", "tenant", "attributes")
+IN_LOOP = "spent"
+"""A name that conditions about tools and models also see: what the run of the agent has spent by itself so far."""
+SPENDING: tuple[Action, ...] = ("tool", "model")
 AT_START = "agents"
 """A name that conditions about starts also see."""
 NAMES_MAX = 1_000
@@ -36,7 +39,7 @@ def read_permission(
         message = "of is missing: nobody is named who reviews the patch."
         rule.problems.add("missing_field", rule.at, message, 'Write of: ["team:ops"].')
     to = read_subjects(rule, "to")
-    when = read_when(rule, at_start=action == "workflow")
+    when = read_when(rule, (AT_START,) if action == "workflow" else (IN_LOOP,) if action in SPENDING else ())
     if action is None or not names:
         return None
     return PermissionRule(
@@ -84,8 +87,8 @@ def read_subjects(rule: Fields, key: str) -> Subjects:
     return Subjects(tuple((kind, tuple(patterns)) for kind, patterns in found.items())) if found else EVERYBODY
 
 
-def read_when(rule: Fields, *, at_start: bool) -> Condition | None:
-    """Read a condition in CEL. Returns None if there is none, and after reporting a problem."""
+def read_when(rule: Fields, more: Sequence[str]) -> Condition | None:
+    """Read a condition in CEL, which sees ``more`` names. Returns None without one, and after reporting a problem."""
     text = rule.text("when")
     if not text:
         return None
@@ -95,7 +98,7 @@ def read_when(rule: Fields, *, at_start: bool) -> Condition | None:
     except BadExpression as error:
         rule.problems.add("bad_condition", at, error.message, error.hint)
         return None
-    known = (*BOUND, AT_START) if at_start else BOUND
+    known = (*BOUND, *more)
     for name in sorted(condition.names - set(known)):
         message = f"there is no `{name}` here; a condition sees {', '.join(known)}."
         rule.problems.add("unknown_name", at, message, did_you_mean(name, known, quote="`"))

@@ -26,6 +26,7 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     args: Mapping[str, Any] = {}
     attributes: Mapping[str, Any] = {}
     spent: Mapping[str, Any] = {}
+    """What the run of an agent has spent by itself so far, by unit. Known where it asks for tools and models."""
     agents: int = 0
     """How many agent nodes the workflow has. Known where runs start."""
 

@@ -10,6 +10,7 @@ from weft.agents.policy.defaults import default_for
 from weft.agents.policy.verdicts import Action, Asked, PolicyVerdict
 from weft.authoring.agents.approval import TIMEOUT_MS
 from weft.authoring.agents.operations import QuestionOrder, ask_people, here, is_recorded, recorded_value
+from weft.authoring.agents.reply import Usage
 from weft.errors import NotAllowed
 from weft.runtime.policy import DENIED, asked_for, denied
 from weft.runtime.service import RunService
@@ -29,6 +30,8 @@ class RunPolicy:
         self._service = service
         self.agent = agent
         self._approvers = approvers
+        self.usage = Usage()
+        """What the run has used before the call that is asked about."""
 
     async def verdict(self, action: Action, name: str, arguments: dict[str, object] | None = None) -> PolicyVerdict:
         """Return what the policy said at this place, or ask it now and record that."""
@@ -59,7 +62,7 @@ class RunPolicy:
     def _asked(self, action: Action, name: str, arguments: dict[str, object]) -> Asked:
         state = here().driver.machine.state
         asked = asked_for(state.run_id, state.workflow, state.attributes, action=action, name=name)
-        return msgspec.structs.replace(asked, agent=self.agent, args=arguments)
+        return msgspec.structs.replace(asked, agent=self.agent, args=arguments, spent=_spent(self.usage))
 
     def check_budget(self) -> None:
         """Raise NotAllowed if the policy requires a budget, and neither this run nor one above it has one."""
@@ -101,3 +104,9 @@ class RunPolicy:
             )
         )
         return answer.approved
+
+
+def _spent(usage: Usage) -> dict[str, float]:
+    """Return what was used as conditions see it. Without prices there is no money, and a condition about it fails."""
+    found: dict[str, float] = {"tokens": usage.input + usage.output, "calls": usage.calls, "tools": usage.tools}
+    return found if usage.money is None and usage.calls else {**found, "money": float(usage.money or 0)}

@@ -13,7 +13,7 @@ Stopped = Literal["done", "turns", "budget"]
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run of an agent used: tokens, calls and money. Runs of other agents below it count for themselves."""
+    """What a run of an agent used, with the runs below it: tokens, calls and money."""
 
     input: int = 0
     cached: int = 0

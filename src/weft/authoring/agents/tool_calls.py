@@ -41,6 +41,8 @@ from weft.steps.failures import failure_of, recorded
 from weft.steps.task import TOOL
 
 ARGUMENTS_BYTES_MAX = 64 * 1024
+CHILDREN = ("agent", "workflow")
+"""The kinds of tools that are performed as child runs."""
 CALLS_MAX = 32
 """How many calls of one answer are performed. The others are told back."""
 _TOLD = (StepFailed, RunFailed, RunCancelled, TimedOut, NotAllowed)
@@ -59,7 +61,7 @@ class ToolCalls:
         self._spec = spec
         self._inputs = inputs
         self._performer = performer
-        self._policy = policy
+        self.policy = policy
 
     async def perform(self, call: AskedCall, says: str, *, is_tainted: bool, used: int, last: str = "") -> CallOutcome:
         """Perform one call, in a scope of its own.
@@ -82,8 +84,8 @@ class ToolCalls:
             if problem:
                 return told(problem, is_misfit=True)
         if tool.kind == "builtin" and tool.target == f"{TOOL}{PATCH}":
-            return await patch_workflow(self._ctx, self._spec, wanted, self._policy)
-        verdict = await self._policy.verdict("tool", tool.name, wanted.arguments)
+            return await patch_workflow(self._ctx, self._spec, wanted, self.policy)
+        verdict = await self.policy.verdict("tool", tool.name, wanted.arguments)
         if verdict.permission == "deny":
             return told("not permitted", rule=verdict.rule) if verdict.rule else told("not permitted")
         if tool.kind == "builtin" and tool.target == f"{TOOL}{OPENAPI}":
@@ -168,9 +170,10 @@ class ToolCalls:
             failure = recorded(error) or failure_of(error)
             if tool.on_error == "fail":
                 raise
-            return failed(failure)
+            return msgspec.structs.replace(failed(failure), is_child=tool.kind in CHILDREN)
         outcome = await result_of(result, self._spec.result_bytes, note)
-        return msgspec.structs.replace(outcome, is_untrusted="untrusted" in tool.touches)
+        is_untrusted = "untrusted" in tool.touches
+        return msgspec.structs.replace(outcome, is_untrusted=is_untrusted, is_child=tool.kind in CHILDREN)
 
     async def _ask_person(self, wanted: WantedCall) -> CallOutcome:
         choices = wanted.arguments.get("choices") or []

@@ -28,6 +28,8 @@ class CallOutcome(msgspec.Struct, frozen=True):
     """The reference to the result, if it is kept."""
     is_untrusted: bool = False
     """The result has words of strangers."""
+    is_child: bool = False
+    """A child run was started for it."""
 
 
 def told(error: Any, *, is_misfit: bool = False, **more: Any) -> CallOutcome:

@@ -35,6 +35,9 @@ class TurnState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     last_ref: str = ""
     """The reference to the newest result that is kept."""
     usage: Usage = Usage()
+    """What the calls of the run itself used."""
+    has_children: bool = False
+    """Whether tools were performed as child runs."""
     chars: int = 0
     """How many characters the conversation up to ``head`` has."""
     tokens: int = 0

@@ -13,11 +13,12 @@ import msgspec
 from weft.agents.failures import AgentFailed
 from weft.agents.models.step import AskedCall, ModelAnswer
 from weft.agents.spec import FINAL_OUTPUT, AgentSpec
-from weft.authoring.agents.conversations import conversations_here, tool_calls_of
+from weft.authoring.agents.child_usage import with_runs_below
+from weft.authoring.agents.conversations import conversations_here, service_here, tool_calls_of
 from weft.authoring.agents.exhaustion import NO_MORE, ask_for_budget, ask_for_turns
-from weft.authoring.agents.operations import emit_chunk
+from weft.authoring.agents.operations import emit_chunk, here
 from weft.authoring.agents.outputs import read_choice, read_output
-from weft.authoring.agents.reply import Reply, Stopped, ToolCall
+from weft.authoring.agents.reply import Reply, Stopped, ToolCall, Usage
 from weft.authoring.agents.tool_calls import CALLS_MAX, ToolCalls
 from weft.authoring.agents.tool_results import CallOutcome, told
 from weft.authoring.agents.turn_model import TurnModel
@@ -25,6 +26,7 @@ from weft.authoring.agents.turn_state import TurnState, user_message
 from weft.authoring.context import Context
 from weft.authoring.results import Again, Done, again, done
 from weft.core import values
+from weft.core.ids import RunUid
 from weft.core.plurals import pluralize
 from weft.errors import BranchesFailed, BudgetExceeded, OutcomeUnknown
 from weft.ports.models import ModelMessage, ResultPart
@@ -48,6 +50,7 @@ class AgentLoop:
 
     async def turn(self, state: TurnState) -> Again[TurnState] | Done[Reply[Any]]:
         """Do one turn."""
+        self._tools.policy.usage = state.usage
         try:
             state, answer = await self._model.ask(state)
         except BudgetExceeded as short:
@@ -103,6 +106,7 @@ class AgentLoop:
             same=same,
             last=digest,
             is_tainted=state.is_tainted or any(outcome.is_untrusted for outcome in outcomes),
+            has_children=state.has_children or any(outcome.is_child for outcome in outcomes),
             used=self._used(state.used, answer.calls),
             last_ref=next((outcome.ref for outcome in reversed(outcomes) if outcome.ref), state.last_ref),
             usage=msgspec.structs.replace(
@@ -113,6 +117,7 @@ class AgentLoop:
 
     async def _perform(self, state: TurnState, answer: ModelAnswer) -> list[CallOutcome]:
         """Perform the calls of an answer, ``width`` at once. Results are in the order of the calls."""
+        self._tools.policy.usage = state.usage
         slots = asyncio.Semaphore(self._spec.width)
         before: Counter[str] = Counter(state.used)
         calls = answer.calls[:CALLS_MAX]
@@ -166,6 +171,7 @@ class AgentLoop:
 
     async def _reply(self, state: TurnState, output: Any, stopped: Stopped = "done") -> Reply[Any]:
         await emit_chunk(self._spec.stream, {"turn": state.turn, "kind": "end", "stopped": stopped})
+        usage = await self._usage(state)
         calls: list[ToolCall] = []
         if state.usage.tools:
             found = conversations_here()
@@ -178,11 +184,22 @@ class AgentLoop:
             output=output,
             stopped=stopped,
             turns=state.turn + 1,
-            usage=state.usage,
+            usage=usage,
             model=state.model,
             conversation=state.head,
             tool_calls=calls,
         )
+
+    async def _usage(self, state: TurnState) -> Usage:
+        """Return what the run used, with the runs below it."""
+        if not state.has_children or await self._ctx.version("usage_below", 2) < 2:
+            return state.usage
+        service, uid = service_here(), RunUid(here().driver.machine.state.uid)
+
+        async def usage_below() -> Usage:
+            return await with_runs_below(service(), uid, state.usage)
+
+        return await self._ctx.step("usage", usage_below, ephemeral=True)
 
     def _failed(self, code: str, message: str, state: TurnState, answer: ModelAnswer) -> AgentFailed:
         return AgentFailed(message, code=code, turn=state.turn, text=answer.text)
