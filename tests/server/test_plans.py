@@ -34,6 +34,14 @@ def server() -> Iterator[Server]:
     async def forecast(city: str) -> str:
         return city
 
+    @app.step(gives="percent", when="total > 100")
+    async def discount(total: int) -> int:
+        return total // 100
+
+    @app.step(gives="announced")
+    async def announce(percent: int) -> str:
+        return f"{percent} %"
+
     with serving(app) as running:
         yield running
 
@@ -51,8 +59,19 @@ def test_every_step_of_the_catalogue_says_what_it_is_to_the_plan(server: Server)
         "render": ("plan", []),
         "price": ("satisfied", ["total"]),
         "forecast": ("idle", []),
+        "discount": ("idle", []),
+        "announce": ("idle", []),
     }
     assert (plan["missing"], plan["findings"], plan["picture"]) == ({}, [], None)
+
+
+def test_a_step_that_runs_only_if_its_condition_holds_is_conditional(server: Server) -> None:
+    plan = server.post(f"{API}/plan", {"goals": ["announce"], "given": ["total"]}).json
+
+    assert {step: plan["roles"][step]["role"] for step in ("announce", "discount")} == {
+        "announce": "goal",
+        "discount": "conditional",
+    }
 
 
 def test_a_missing_fact_says_who_needs_it_and_who_could_give_it(server: Server) -> None:
@@ -74,7 +93,8 @@ def test_the_catalogue_and_a_plan_are_drawn_with_facts_on_their_arrows(server: S
     everything = server.get(f"{API}/catalogue/picture").json
     plan = server.post(f"{API}/plan", {"goals": ["send"], "given": ["order_id", "country"], "picture": True}).json
 
-    assert {box["id"] for box in everything["boxes"]} == {"load_customer", "price", "render", "send", "forecast"}
+    drawn = {box["id"] for box in everything["boxes"]}
+    assert drawn == {"load_customer", "price", "render", "send", "forecast", "discount", "announce"}
     labels = {arrow["id"]: arrow["label"] for arrow in everything["arrows"]}
     assert labels == {"load_customer>send": "email", "render>send": "invoice", "price>render": "total"}
     assert {box["id"] for box in plan["picture"]["boxes"]} == {"load_customer", "price", "render", "send"}

@@ -9,8 +9,9 @@ import pytest
 
 from tests.server.kit import API, Server, covers, serving
 from tests.server.shop import shop
+from weft.observe.box_standing import BoxStanding
 from weft.observe.pictures import Arrow, Box, Picture
-from weft.observe.workflow_activity import join_pictures
+from weft.observe.workflow_activity import add_standings, join_pictures
 
 FIRST = """\
 weft: graph/1
@@ -92,7 +93,8 @@ def test_code_is_drawn_from_what_its_runs_recorded(server: Server) -> None:
     standing = server.get(f"{API}/workflows/hello/versions/1/standing").json
 
     assert [box["id"] for box in picture["boxes"]] == ["", "greet"]
-    assert standing == {"runs": 3, "more": False, "boxes": {"greet": 3}, "arrows": {">greet": 3}}
+    assert standing["boxes"] == {"": {"mark": "done"}, "greet": {"mark": "done", "done": 3}}
+    assert (standing["runs"], standing["more"], standing["arrows"]) == (3, False, {">greet": 3})
     assert {arrow["id"] for arrow in picture["arrows"]} == set(standing["arrows"])
 
 
@@ -114,6 +116,7 @@ def test_a_graph_and_a_goal_are_drawn_without_any_run(server: Server) -> None:
 
     assert {box["id"] for box in graph["boxes"]} >= {"look", "tell"}
     assert "price" in {box["id"] for box in goal["boxes"]}
+    assert not any(box["id"].startswith("?") for box in goal["boxes"]), "a start gives what nothing provides"
 
 
 @covers("getVersionSource")
@@ -166,6 +169,17 @@ def test_a_tag_that_is_removed_names_nothing_until_that_is_undone(server: Server
     started = server.post(f"{API}/runs", {"workflow": "hello:old", "input": {"name": "ann"}})
     assert started.status == 404
     assert server.post(f"{path}/undo", {}).json["version"] == "1"
+
+
+def test_the_standings_of_several_runs_are_added() -> None:
+    newest = BoxStanding(mark="waiting", open=1)
+    older = BoxStanding(mark="failed", failed=1, badges=["attempt 2 of 4"])
+
+    both = add_standings(add_standings(None, newest), older)
+    with_done = add_standings(both, BoxStanding(mark="done", done=2))
+
+    assert both == BoxStanding(mark="waiting", open=1, failed=1)
+    assert with_done == BoxStanding(mark="done", open=1, done=2, failed=1)
 
 
 def test_joined_pictures_have_everything_once() -> None:

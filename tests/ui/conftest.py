@@ -1,4 +1,7 @@
-"""A real browser before a real server. Each test has a context of its own; each module has a browser and a server."""
+"""A real browser before a real server. Each test has a context of its own; each module has a browser.
+
+A process of the test run has one server, except for modules that need another program, keys, or a server to kill.
+"""
 
 from __future__ import annotations
 
@@ -46,9 +49,9 @@ def browser() -> Iterator[Browser]:
         launched.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """The shop on SQLite, served by a process of its own. Tests of a module share it and use ids of their own."""
+    """The shop on SQLite, served by a process of its own. Tests share it and use ids of their own."""
     served = Served(tmp_path_factory.mktemp("shop"))
     served.start_server()
     yield served

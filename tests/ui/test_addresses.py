@@ -75,7 +75,7 @@ def test_the_rows_of_runs_wait_for_six_requests_of_data_at_most(page: Page, shop
 def test_a_walk_by_tab_through_runs_reaches_everything_and_gets_out(page: Page, shop: Served) -> None:
     shop.start("quick", "quick-2", name="ann")
     shop.until("quick-2", "completed")
-    page.goto("/runs")
+    page.goto("/runs?q=quick-2")
     expect(page.get_by_role("link", name="quick-2", exact=True)).to_be_visible()
     page.wait_for_load_state("networkidle")
 

@@ -35,9 +35,25 @@ def test_every_step_outside_the_plan_says_why(page: Page) -> None:
 
     expect(page.get_by_role("button", name=re.compile("^send_invoice.*goal"))).to_be_visible()
     expect(page.get_by_role("button", name=re.compile("^price.*satisfied: total given"))).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^render_invoice.*conditional"))).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^load_customer.*in the plan"))).to_be_visible()
     page.get_by_label("plan only").check()
     expect(page.get_by_role("button", name=re.compile("^price"))).to_have_count(0)
     expect(page).to_have_url(re.compile("show=plan"))
+
+
+@pytest.mark.proof
+def test_a_click_makes_a_step_the_goal_and_shift_adds_another(page: Page) -> None:
+    page.goto("/goals")
+    step = page.get_by_role("application").get_by_role("button", name=re.compile("^render_invoice"))
+    step.click()
+    expect(page).to_have_url(re.compile("want=render_invoice&"))
+    expect(page.get_by_role("button", name=re.compile("^load_customer.*lacks order_id"))).to_be_visible()
+
+    page.get_by_role("application").get_by_role("button", name=re.compile("^price")).click(modifiers=["Shift"])
+    expect(page).to_have_url(re.compile("want=render_invoice(,|%2C)price"))
+    step.click(modifiers=["Shift"])
+    expect(page).to_have_url(re.compile("want=price&"))
 
 
 @pytest.mark.proof

@@ -6,6 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.ui.axe import violations_in_every_look
+from tests.ui.conftest import PHONE
 from tests.ui.served import Served
 
 
@@ -28,3 +29,20 @@ def test_a_page_of_operations_has_no_violation_in_any_look(page: Page) -> None:
     expect(page.get_by_role("table", name="Steps")).to_be_visible()
 
     assert violations_in_every_look(page) == []
+
+
+@pytest.mark.proof
+class TestOnAPhone:
+    @pytest.fixture
+    def viewport(self) -> dict[str, int]:
+        return PHONE
+
+    def test_every_row_is_a_block_and_its_button_is_in_sight(self, page: Page) -> None:
+        page.goto("/operations")
+
+        limit = page.get_by_role("button", name="Limit").first
+        limit.scroll_into_view_if_needed()
+        expect(limit).to_be_in_viewport(ratio=1)
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+        wide = "[...document.querySelectorAll('.scroll')].filter((one) => one.scrollWidth > one.clientWidth).length"
+        assert page.evaluate(wide) == 0

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import signal
+from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from tests.ui.served import Served, quoted
 from tests.ui.watched import Watch
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A shop that may be killed."""
+    served = Served(tmp_path_factory.mktemp("killed"))
+    served.start_server()
+    yield served
+    served.stop_server()
 
 
 @pytest.mark.proof
@@ -73,3 +84,29 @@ def test_a_part_that_the_server_does_not_have_is_said_to_be_missing(page: Page, 
     page.goto("/runs/order-gone")
     expect(page.get_by_text("This screen has failed")).to_be_visible()
     expect(page.get_by_role("button", name="Reload the page")).to_be_visible()
+
+
+@pytest.mark.proof
+def test_a_retry_of_412_runs_survives_a_kill_of_the_server(page: Page, shop: Served, watch: Watch) -> None:
+    watch.expect("ERR_|WebSocket|Failed to load resource")
+    ids = [shop.start("many", f"bulk-{at}", count=1, missing=1) for at in range(412)]
+    for run in ids:
+        shop.until(run, "failed")
+    page.goto("/runs?status=failed&q=bulk-")
+    page.get_by_role("button", name="all 412 that match").click()
+    page.get_by_role("region", name="What to do").get_by_role("button", name="Retry").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.get_by_text("412 would be retried")).to_be_visible()
+    dialog.get_by_label("Reason").fill("they are on their shelves now")
+    dialog.get_by_role("button", name="Retry").click()
+    expect(page).to_have_url(re.compile("/runs/"))
+    job = page.get_by_role("heading", level=1).inner_text()
+
+    shop.stop_server(signal.SIGKILL)
+    shop.start_server()
+
+    assert shop.until(job, "completed")["status"] == "completed"
+    expect(page.locator(".run-head .status")).to_contain_text("completed")
+    for run in ids:
+        retried = shop.ask("GET", f"/runs/{run}/events?kind=run_retried")["events"]
+        assert len(retried) == 1, run

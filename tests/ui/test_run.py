@@ -213,3 +213,6 @@ class TestOnAPhone:
         expect(page.get_by_role("application")).to_be_hidden()
         expect(page.get_by_label("Why it stands")).to_contain_text("waits for an answer")
         assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+        page.goto("/runs/pocket?pane=data")
+        expect(page.locator("#bottom-panel").get_by_role("region", name="Input")).to_contain_text("pocket")
+        expect(page.get_by_role("tab")).to_have_count(0)

@@ -58,3 +58,27 @@ def test_workflows_have_no_violation_in_any_look(page: Page, path: str) -> None:
     expect(page.get_by_text("leads").first).to_be_visible()
 
     assert violations_in_every_look(page) == []
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_long_id_leaves_room_for_the_button(page: Page, shop: Served, width: int) -> None:
+    run = shop.start("told", f"{width}-" + "long" * 50, words=[])
+    shop.until(run, "completed")
+    page.set_viewport_size({"width": width, "height": 800})
+    page.goto("/workflows?q=told")
+
+    expect(page.get_by_role("link", name=re.compile("^told$"))).to_be_visible()
+    expect(page.get_by_role("button", name="Start told")).to_be_in_viewport(ratio=1)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.proof
+def test_code_shows_what_its_runs_did_and_no_empty_source(page: Page, shop: Served) -> None:
+    shop.start("order", "stood-1", order_id="stood-1", cents=200_000)
+    shop.until("stood-1", "failed")
+    page.goto("/workflows/order")
+
+    expect(page.get_by_role("button", name=re.compile("^charge, .*failed"))).to_be_visible()
+    expect(page.get_by_text("defined in")).to_be_visible()
+    expect(page.get_by_role("heading", name="Source")).to_have_count(0)

@@ -10,6 +10,7 @@ import msgspec
 from weft.cache import BoundedCache
 from weft.core.ids import Millis
 from weft.errors import NotFound, RunUnreadable
+from weft.observe.box_standing import BoxStanding
 from weft.observe.pictures import Arrow, Box, BoxGroup, Picture
 from weft.observe.viewed_run import ViewedRun
 from weft.ports.run_query import RunQuery
@@ -27,14 +28,14 @@ SCAN = 20_000
 
 
 class VersionActivity(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of a version in one picture: how often boxes were done, and arrows were taken."""
+    """The runs of a version in one picture: how many places of each box stand how, and how often arrows were taken."""
 
     picture: Picture | None
     """What the runs recorded; None if there are none."""
     runs: int
     more: bool
     """Whether there were more runs, or some that are too long to be read."""
-    boxes: dict[str, int]
+    boxes: dict[str, BoxStanding]
     arrows: dict[str, int]
 
 
@@ -61,7 +62,7 @@ async def read_activity(service: RunService, workflow: str, version: str) -> Ver
     query = RunQuery(workflow=workflow, version=version, since=since, limit=RUNS_MAX, scan=SCAN)
     page = await service.search(query)
     more, runs = page.cursor is not None, 0
-    boxes, arrows, pictures = Counter[str](), Counter[str](), list[Picture]()
+    boxes, arrows, pictures = dict[str, BoxStanding](), Counter[str](), list[Picture]()
     until = asyncio.get_running_loop().time() + READ_SECONDS_MAX
     for row in page.rows:
         if row.fault is not None or row.seq > EVENTS_MAX or asyncio.get_running_loop().time() > until:
@@ -75,13 +76,29 @@ async def read_activity(service: RunService, workflow: str, version: str) -> Ver
         except (RunUnreadable, NotFound):
             continue
         runs += 1
-        boxes.update({box: one.done for box, one in standing.boxes.items() if one.done})
+        for box, one in standing.boxes.items():
+            boxes[box] = add_standings(boxes.get(box), one)
         arrows.update(standing.arrows)
         pictures += [picture] if picture is not None else []
     joined = join_pictures(workflow, pictures) if pictures else None
     shown = {box.id for box in joined.boxes} if joined is not None else set()
-    done = {box: times for box, times in boxes.items() if box in shown}
-    return VersionActivity(picture=joined, runs=runs, more=more, boxes=done, arrows=dict(arrows))
+    stands = {box: one for box, one in boxes.items() if box in shown}
+    return VersionActivity(picture=joined, runs=runs, more=more, boxes=stands, arrows=dict(arrows))
+
+
+def add_standings(one: BoxStanding | None, older: BoxStanding) -> BoxStanding:
+    """Return how a box stands in several runs. It is done if it was done in any of them, else as in the newest."""
+    if one is None:
+        return msgspec.structs.replace(older, mark="done" if older.done else older.mark, badges=[])
+    done = one.done + older.done
+    return BoxStanding(
+        mark="done" if done else one.mark,
+        open=one.open + older.open,
+        done=done,
+        failed=one.failed + older.failed,
+        skipped=one.skipped + older.skipped,
+        queued=one.queued + older.queued,
+    )
 
 
 def join_pictures(title: str, pictures: list[Picture]) -> Picture:

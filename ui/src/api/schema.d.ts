@@ -3835,7 +3835,7 @@ export interface components {
         };
         /**
          * VersionStanding
-         * @description What the runs of a version did within a day: how often boxes were done and arrows taken, by their ids.
+         * @description What the runs of a version did within a day: how many places of each box stand how, how often arrows were taken.
          *
          *         With ``more``, only the newest of the runs were read.
          */
@@ -3843,7 +3843,7 @@ export interface components {
             runs: number;
             more: boolean;
             boxes: {
-                [key: string]: number;
+                [key: string]: components["schemas"]["BoxStanding"];
             };
             arrows: {
                 [key: string]: number;

@@ -52,13 +52,13 @@ function Canvas(props: CanvasProps): ReactElement {
           nodesDraggable={false} nodesConnectable={false} nodesFocusable={false} edgesFocusable={false} elementsSelectable={false}
           disableKeyboardA11y deleteKeyCode={null} selectionKeyCode={null} multiSelectionKeyCode={null} zoomActivationKeyCode={null} panActivationKeyCode={null}
           zoomOnDoubleClick={false} onInit={view.open} onMoveStart={view.onMove} onPaneClick={() => props.onSelect(null)}
-          onNodeClick={(_, node) => clicked(node, props, element.current)}
-          onNodeDoubleClick={(_, node) => node.type === "box" && props.onOpen?.((node as BoxNode).data.box.id)}
+          onNodeClick={(event, node) => clicked(node, props, element.current, event.shiftKey)}
+          onNodeDoubleClick={(_, node) => node.type === "box" && !props.onPick && props.onOpen?.((node as BoxNode).data.box.id)}
         >
           {picture.boxes.length >= MINIMAP_FROM && <MiniMap pannable zoomable nodeColor={colour} ariaLabel="Overview of the picture" />}
         </ReactFlow>
       </PictureContext.Provider>
-      {props.tools}
+      <div className="picture-tools"><button type="button" title="Show all of it (f)" onClick={view.fit}>Fit</button>{props.tools}</div>
       {letters.size > 0 && (
         <ul className="picture-letters" aria-label="Groups">
           {picture.groups.map((group) => letters.has(group.id) && <li key={group.id}><strong>{letters.get(group.id)}</strong> {group.title.slice(0, 80)}</li>)}
@@ -68,10 +68,11 @@ function Canvas(props: CanvasProps): ReactElement {
   );
 }
 
-function clicked(node: Node, props: PictureProps, element: HTMLElement | null): void {
+function clicked(node: Node, props: PictureProps, element: HTMLElement | null, isMore: boolean): void {
   element?.querySelector<HTMLElement>(".react-flow")?.focus({ preventScroll: true });
   const box: DrawnBox | undefined = node.type === "box" ? (node as BoxNode).data.box : undefined;
-  props.onSelect(box?.id || null);
+  if (box?.id && props.onPick) props.onPick(box.id, isMore);
+  else props.onSelect(box?.id || null);
 }
 
 function useCanvasKeys(props: PictureProps, fit: () => void): void {

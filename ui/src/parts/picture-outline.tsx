@@ -62,7 +62,7 @@ function OutlineRow({ row, index, count, top, targets, ...props }: RowProps): Re
   const isDim = props.found != null && !props.found.has(box.id);
   const mark = markOf(props.standing, box.id);
   return (
-    <div {...shared} className={isDim ? "dim" : undefined} aria-selected={box.id === props.selected} onClick={() => props.onSelect(box.id)} onDoubleClick={() => props.onOpen?.(box.id)}>
+    <div {...shared} className={isDim ? "dim" : undefined} aria-selected={box.id === props.selected} onClick={(event) => (props.onPick ? props.onPick(box.id, event.shiftKey) : props.onSelect(box.id))} onDoubleClick={() => !props.onPick && props.onOpen?.(box.id)}>
       <Sign mark={mark} /><span className="cut">{titleOf(box).slice(0, 200)}</span>
       <span className="unseen">{mark}</span>
       {box.subtitle && <span className="muted mono cut">{box.subtitle.slice(0, 200)}</span>}

@@ -19,7 +19,7 @@ const DRAWN_MAX = 2000;
 const STEPS: Record<string, Step> = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 
 /** A word about a box: in which of two pictures it is, whether it differs, or what it is to a plan. */
-export type BoxNote = { kind: "added" | "removed" | "changed" | "goal" | "planned" | "conditional" | "grey"; text: string };
+export type BoxNote = { kind: "added" | "removed" | "changed" | "goal" | "planned" | "conditional" | "lacking" | "grey"; text: string };
 
 export type PictureProps = {
   picture: DrawnPicture;
@@ -29,6 +29,8 @@ export type PictureProps = {
   onSelect: (box: string | null) => void;
   /** Go into the box: it stands for another run. */
   onOpen?: (box: string) => void;
+  /** A click on a box, where that does more than to select it; `isMore` with Shift. */
+  onPick?: (box: string, isMore: boolean) => void;
   onLeave?: () => void;
   /** Show all of it again when it grows, until a person moves it. Another number forgets what the person did. */
   follows?: number | null;
@@ -47,7 +49,7 @@ export function Picture(props: PictureProps): ReactElement {
   const isLarge = picture.boxes.length > DRAWN_MAX && !isForced;
   const letters = useMemo(() => groupLetters(picture), [picture]);
   const tools = (
-    <div className="picture-tools">
+    <>
       {isLarge && <span className="chip">{counted(picture.boxes.length, "box", "boxes")}</span>}
       {isLarge && <button type="button" onClick={() => setForced(true)}>Draw it anyway</button>}
       {!isLarge && (
@@ -55,9 +57,9 @@ export function Picture(props: PictureProps): ReactElement {
           {isOutline ? "Picture" : "Outline"}
         </button>
       )}
-    </div>
+    </>
   );
-  if (isOutline || isLarge) return <div className="picture">{tools}<Outline {...props} /></div>;
+  if (isOutline || isLarge) return <div className="picture"><div className="picture-tools">{tools}</div><Outline {...props} /></div>;
   return (
     <Suspense fallback={null}>
       <Canvas {...props} letters={letters} tools={tools} />

@@ -70,6 +70,7 @@ function Entries({ value, entries, depth }: { value: object; entries: [string, u
 
 function Text({ text }: { text: string }): ReactElement {
   const [isWhole, setWhole] = useState(false);
+  if (text === "") return <span className="json muted">""</span>;
   const link = linkIn(text);
   if (link) return <a href={link} target="_blank" rel="noopener noreferrer">{text}</a>;
   if (text.length <= TEXT_SHOWN || isWhole) return <span className="json string">{text}</span>;

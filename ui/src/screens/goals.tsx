@@ -38,6 +38,10 @@ export default function Goals(): ReactElement {
   const picture = isAll ? catalogue.data : (plan.data?.picture ?? undefined);
   const select = (step: string | null): void => choose({ sel: step }, { replace: true });
   const toggleGoal = (step: string): void => change({ want: asked.want.includes(step) ? asked.want.filter((one) => one !== step) : [...asked.want, step] });
+  const pick = (step: string, isMore: boolean): void => {
+    const want = !isMore ? [step] : asked.want.includes(step) ? asked.want.filter((one) => one !== step) : [...asked.want, step];
+    choose({ ...writeAsked({ want, given: asked.given }), sel: step });
+  };
   if (steps.data?.length === 0) return <NoSteps />;
   return (
     <div className="goals">
@@ -52,14 +56,14 @@ export default function Goals(): ReactElement {
         </span>
         <Actions asked={asked} plan={plan.data} />
       </div>
-      {asked.want.length === 0 && <p className="muted">Choose a step whose result you want; the plan is drawn here.</p>}
+      {asked.want.length === 0 && <p className="muted">Click a step whose result you want; Shift adds another. The plan is drawn here.</p>}
       {plan.error && <ProblemNote error={plan.error} retry={() => void plan.refetch()} />}
       {catalogue.error && isAll && <ProblemNote error={catalogue.error} retry={() => void catalogue.refetch()} />}
       {plan.data && <Missing plan={plan.data} onGive={(fact) => change({ given: [...asked.given.filter(({ name }) => name !== fact.name), fact] })} />}
       <div className="goals-body">
         <section className="goals-picture" aria-label="Steps">
           {picture && (
-            <Picture picture={picture} follows={0} standing={undefined} selected={selected} onSelect={select} onOpen={toggleGoal}
+            <Picture picture={picture} follows={0} standing={undefined} selected={selected} onSelect={select} onOpen={toggleGoal} onPick={pick}
               notes={plan.data ? notesOf(plan.data) : new Map()} isOutline={isOutline} onOutline={setOutline} />
           )}
         </section>
@@ -88,13 +92,18 @@ const WORDS: Record<string, BoxNote["kind"]> = { goal: "goal", plan: "planned", 
 
 /** Return what stands on each step: the goal has a flag, the plan its colour, everything else is grey and says why. */
 function notesOf(plan: PlanView): Map<string, BoxNote> {
-  return new Map(Object.entries(plan.roles).map(([step, { role, by }]) => [step, { kind: WORDS[role] ?? "grey", text: noteText(role, by ?? []) }]));
+  const lacks = (step: string): string[] => Object.keys(plan.missing).filter((fact) => plan.missing[fact]!.includes(step));
+  return new Map(Object.entries(plan.roles).map(([step, { role, by }]) => {
+    const missing = role in WORDS ? lacks(step) : [];
+    if (missing.length > 0) return [step, { kind: "lacking", text: `lacks ${missing.join(", ")}` }];
+    return [step, { kind: WORDS[role] ?? "grey", text: noteText(role, by ?? []) }];
+  }));
 }
 
 export function noteText(role: string, by: readonly string[]): string {
   switch (role) {
     case "goal": return "⚑ goal";
-    case "plan": return "";
+    case "plan": return "in the plan";
     case "conditional": return "conditional";
     case "satisfied": return `satisfied: ${by.join(", ")} given`;
     case "blocked": return `blocked: ${by.join(", ")}`;

@@ -13,7 +13,7 @@ import { useKeys } from "../shell/keys";
 import { toast } from "../shell/notices";
 import { useTitle } from "../shell/questions";
 import { counted, MARK_SIGNS, STATUS_MARKS, type RunStatus } from "../shell/words";
-import { BottomPane } from "./run/bottom";
+import { BottomPane, useTabs } from "./run/bottom";
 import { select, travel, useRunChosen, withinRun, type RunChosen } from "./run/chosen";
 import { useExplanation, usePicture, useRun, useStanding } from "./run/data";
 import type { Asked } from "./run/dialogs";
@@ -65,6 +65,7 @@ function RunScreen({ chosen, run, error }: { chosen: RunChosen; run: RunDetail; 
   const selection = useSelection(chosen, picture.data);
   const hasRelatives = useHasRelatives(run);
   const pane = usePane();
+  const lower = useTabs(chosen, run);
   const automatic = useSelectedFailure(chosen, run);
   const sent = useSent(chosen.id);
   const follows = chosen.at === null && (chosen.sel === null || chosen.sel === automatic) ? sent : null;
@@ -77,7 +78,7 @@ function RunScreen({ chosen, run, error }: { chosen: RunChosen; run: RunDetail; 
       {chosen.at !== null && <PastNote at={chosen.at} run={run} standing={standing.data} />}
       {problem ? <ProblemNote error={problem} /> : null}
       <ExplainLine chosen={chosen} run={run} explanation={explanation.data} ask={setAsked} light={light} />
-      <PaneTabs chosen={chosen} />
+      <PaneTabs chosen={lower.run} tabs={lower.tabs} />
       <div className="run-panes">
         {hasRelatives && <div className="run-tree"><RunTree run={run} /></div>}
         <div className="run-picture">
@@ -89,7 +90,7 @@ function RunScreen({ chosen, run, error }: { chosen: RunChosen; run: RunDetail; 
             <Inspector key={selection.box} chosen={chosen} run={run} selection={selection} standing={standing.data} explanation={explanation.data} ask={setAsked} light={light} />
           </div>
         )}
-        <div className="run-bottom"><BottomPane chosen={chosen} run={run} /></div>
+        <div className="run-bottom"><BottomPane {...lower} detail={run} /></div>
       </div>
       <div className="run-foot">
         <div className="grow"><TravelBar run={chosen} seq={run.seq} /></div>

@@ -85,6 +85,5 @@ function VersionPicture({ name, version, isCode }: { name: string; version: stri
 
 /** Return the numbers of many runs in the shape of one run's standing. */
 function standingOf(counts: VersionStanding): StandingView {
-  const boxes = Object.entries(counts.boxes).map(([id, done]) => [id, { mark: done > 0 ? "done" : "idle", done }] as const);
-  return { seq: 0, at: null, status: "", boxes: Object.fromEntries(boxes), arrows: counts.arrows };
+  return { seq: 0, at: null, status: "", boxes: counts.boxes, arrows: counts.arrows };
 }

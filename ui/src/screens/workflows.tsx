@@ -37,6 +37,7 @@ export default function Workflows(): ReactElement {
         <h1>Workflows</h1>
         <input ref={field} type="search" aria-label="Filter the workflows" placeholder="Filter" value={text} onChange={(event) => choose({ q: event.target.value }, { replace: true })} />
       </div>
+      <div className="workflow-rows">
       <Rows label="Workflows" head={["workflow", "style", "newest", "tags", "hosted", "open", "last day", "median", "last run", ""]} error={found.error} retry={found.retry} more={found.more} empty={<Nothing text={text} />}>
         {found.rows?.map((one) => (
           <tr key={one.name}>
@@ -48,11 +49,12 @@ export default function Workflows(): ReactElement {
             <td className="num"><Link to={"/runs" + queryText({ workflow: one.name, status: "running" })}>{one.open_runs}</Link></td>
             <td className="num"><Day one={one} /></td>
             <td className="num">{one.median_seconds !== null && durationText(one.median_seconds * 1000)}</td>
-            <td>{one.last_run && <span className="row"><Status status={one.last_run.status as RunStatus} /> <Link to={runPath(one.last_run.id)} className="mono">{one.last_run.id}</Link> <Age at={one.last_run.created_at} /></span>}</td>
+            <td>{one.last_run && <span className="last-run"><Status status={one.last_run.status as RunStatus} /> <Link to={runPath(one.last_run.id)} className="mono cut" title={one.last_run.id}><bdi>{one.last_run.id}</bdi></Link> <Age at={one.last_run.created_at} /></span>}</td>
             <td>{mayStart && one.hosted && <button type="button" aria-label={`Start ${one.name}`} onClick={() => setStarting(one.name)}>Start</button>}</td>
           </tr>
         ))}
       </Rows>
+      </div>
       <Suspense>{starting !== null && <StartDialog workflow={starting} onClose={() => setStarting(null)} />}</Suspense>
     </>
   );

@@ -5,6 +5,7 @@ import { zoneText } from "../parts/times";
 import { navigate, pathTo, useRoute } from "./address";
 import { serverNow, useNow } from "./clock";
 import { useConnection } from "./connection";
+import { Finder } from "./finder";
 import { useKeys, type Binding } from "./keys";
 import { Link } from "./link";
 import { Notices } from "./notices";
@@ -14,7 +15,6 @@ import { SessionGuard, signOut, useMe } from "./session";
 import { changeSettings, useSettings } from "./settings";
 import { Warnings } from "./warnings";
 
-const Palette = lazy(patient(() => import("./palette")));
 const KeyHelp = lazy(patient(() => import("./key-help")));
 
 const SCREENS = [
@@ -48,10 +48,8 @@ export function Frame({ children }: { children: ReactNode }): ReactElement {
       <main id="main" tabIndex={-1}>{children}</main>
       <SessionGuard />
       <Notices />
-      <Suspense>
-        {open === "palette" && <Palette onClose={() => setOpen(null)} />}
-        {open === "keys" && <KeyHelp onClose={() => setOpen(null)} />}
-      </Suspense>
+      {open === "palette" && <Finder onClose={() => setOpen(null)} />}
+      <Suspense>{open === "keys" && <KeyHelp onClose={() => setOpen(null)} />}</Suspense>
     </>
   );
 }

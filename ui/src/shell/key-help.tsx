@@ -10,7 +10,7 @@ export default function KeyHelp({ onClose }: { onClose: () => void }): ReactElem
       {allBindings().map(({ title, bindings }) => (
         <section key={title}>
           <h3>{title}</h3>
-          <table>
+          <table className="keys">
             <tbody>
               {bindings.map(({ keys, does }) => (
                 <tr key={keys + does}><th scope="row"><kbd>{keys.replaceAll("+", " ")}</kbd></th><td>{does}</td></tr>

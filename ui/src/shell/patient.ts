@@ -4,22 +4,21 @@ import { serverNow } from "./clock";
 import { reportConnection } from "./connection";
 
 const RETRY_MS = 1000;
+/** How often a server that can be reached may fail to give a part before it is said to lack it. */
+const REFUSALS_MAX = 3;
 const SOURCE = "parts of the page";
 
 /** Return a way to load a part that waits while the server cannot be reached. It throws if the server lacks the part. */
 export function patient<T>(load: () => Promise<T>): () => Promise<T> {
   return async () => {
-    for (;;) {
-      try {
-        return await load();
-      } catch {
-        await untilReachable();
-        await loadStylesAgain();
-      }
+    for (let refusals = 0; ; ) {
       try {
         return await load();
       } catch (error) {
-        if (await isReachable()) throw error;
+        if ((await isReachable()) && ++refusals === REFUSALS_MAX) throw error;
+        await new Promise((resolve) => setTimeout(resolve, refusals > 1 ? RETRY_MS : 0));
+        await untilReachable();
+        await loadStylesAgain();
       }
     }
   };

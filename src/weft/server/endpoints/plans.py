@@ -124,10 +124,10 @@ def _role(plan: GoalPlan, step: str) -> PlannedStep:
     excluded = plan.excluded.get(step)
     if step in plan.goals and excluded is None:
         return PlannedStep("goal")
-    if step in plan.conditional:
-        return PlannedStep("conditional")
-    if step in plan.steps:
-        return PlannedStep("plan")
+    planned = plan.steps.get(step)
+    if planned is not None:
+        is_conditional = planned.when is not None or any(need.is_gate for need in planned.needs.values())
+        return PlannedStep("conditional" if is_conditional else "plan")
     return PlannedStep(excluded.why, excluded.by) if excluded is not None else PlannedStep("idle")
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from weft.errors import NotFound, Refused
+from weft.observe.box_standing import BoxStanding
 from weft.observe.pictures.drawn import DrawnPicture
 from weft.observe.pictures.graphs import picture_of_graph
 from weft.observe.pictures.model import Picture
@@ -85,14 +86,14 @@ class SummaryQuery(views.PageQuery, frozen=True, kw_only=True):
 
 
 class VersionStanding(msgspec.Struct, frozen=True, kw_only=True):
-    """What the runs of a version did within a day: how often boxes were done and arrows taken, by their ids.
+    """What the runs of a version did within a day: how many places of each box stand how, how often arrows were taken.
 
     With ``more``, only the newest of the runs were read.
     """
 
     runs: int
     more: bool
-    boxes: dict[str, int]
+    boxes: dict[str, BoxStanding]
     arrows: dict[str, int]
 
 
@@ -206,7 +207,9 @@ async def _graph_picture(call: ApiCall, found: VersionDocument) -> Picture | Non
         return picture_of_graph(read_graph(stored).graph)
     here = _hosted(call, found.name, found.version)
     if here is not None and here.goals:
-        return picture_of_plan(call.services.hosted.plan(here.goals, []), title=found.name)
+        lacking = call.services.hosted.plan(here.goals, []).missing
+        given = [fact for fact in lacking if "/" not in fact]  # what nothing provides, a start must give
+        return picture_of_plan(call.services.hosted.plan(here.goals, given), title=found.name)
     return None
 
 

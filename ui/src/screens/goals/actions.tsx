@@ -21,10 +21,15 @@ export function Actions({ asked, plan }: { asked: Asked; plan: PlanView | undefi
       <button type="button" className="primary" disabled={!isReady || !may(me, "start")} onClick={() => setOpen("run")}>Run</button>
       <button type="button" disabled={!isComplete || !may(me, "operate") || Boolean(me?.tenant)} onClick={() => setOpen("freeze")}>Freeze</button>
       <button type="button" disabled={asked.want.length === 0} onClick={() => copyText(pythonLines(asked.want, asked.given))}>Copy as Python</button>
+      <button type="button" disabled={asked.want.length === 0} onClick={() => copyText(planCommand(asked))}>Copy as command</button>
       {open === "run" && <RunDialog asked={asked} plan={plan} onClose={() => setOpen(null)} />}
       {open === "freeze" && <FreezeDialog asked={asked} onClose={() => setOpen(null)} />}
     </span>
   );
+}
+
+function planCommand(asked: Asked, freeze = ""): string {
+  return weftCommand("plan", asked.want, [...asked.given.map(({ name }): [string, string] => ["--given", name]), ["--freeze", freeze]]);
 }
 
 function RunDialog({ asked, plan, onClose }: { asked: Asked; plan: PlanView | undefined; onClose: () => void }): ReactElement {
@@ -71,7 +76,7 @@ function FreezeDialog({ asked, onClose }: { asked: Asked; onClose: () => void })
         <p>The plan is stored as a graph with the same steps, which runs without planning.</p>
         <label className="column">Name of the graph <input required autoFocus value={name} onChange={(event) => setName(event.target.value)} /></label>
         {error !== null && <ProblemNote error={error} />}
-        <CommandLine command={weftCommand("plan", asked.want, [...given.map((fact): [string, string] => ["--given", fact]), ["--freeze", name]])} />
+        <CommandLine command={planCommand(asked, name)} />
         <div className="buttons"><button type="button" onClick={onClose}>Back</button><button className="primary">Freeze</button></div>
       </form>
     </Dialog>

@@ -6,29 +6,32 @@ import type { KeyboardEvent, ReactElement } from "react";
 import type { RunDetail } from "../../api/schema";
 import { choose, useChosen } from "../../shell/address";
 import { Changes } from "./changes";
-import { chooseTab, TABS, withConversation, type RunChosen, type Tab } from "./chosen";
+import { chooseTab, TAB_TITLES, TABS, type RunChosen, type Tab } from "./chosen";
 import { Conversation, isAgentRun } from "./conversation";
 import { Data } from "./held";
 import { Log, LOG_MODES, type LogMode } from "./log";
 import { Output } from "./output";
 
-const TITLES: Record<Tab, string> = { conversation: "Conversation", log: "Log", data: "Data", output: "Output", changes: "Changes" };
 const MODE_TITLES: Record<LogMode, string> = { compact: "Compact", all: "All", json: "JSON" };
 
-export function BottomPane({ chosen, run: detail }: { chosen: RunChosen; run: RunDetail }): ReactElement {
+/** Return the tabs of a run. That of an agent begins with its conversation, which is shown unless another is chosen. */
+export function useTabs(chosen: RunChosen, detail: RunDetail): { run: RunChosen; tabs: readonly Tab[] } {
+  const address = useChosen();
+  if (!isAgentRun(detail)) return { run: chosen, tabs: TABS.slice(1) };
+  const isChosenTab = address.has("tab") || (address.get("pane") ?? "") in TAB_TITLES;
+  return { run: isChosenTab ? chosen : { ...chosen, tab: "conversation" }, tabs: TABS };
+}
+
+export function BottomPane({ run, tabs, detail }: { run: RunChosen; tabs: readonly Tab[]; detail: RunDetail }): ReactElement {
   const mode = useLogMode();
-  const isAgent = isAgentRun(detail);
-  const isChosenTab = useChosen().has("tab");
-  const run = isAgent ? withConversation(chosen, isChosenTab) : chosen;
-  const tabs = isAgent ? TABS : TABS.slice(1);
   const first = tabs[0]!;
   return (
-    <section className="lower-pane" aria-label={TITLES[run.tab]}>
+    <section className="lower-pane" aria-label={TAB_TITLES[run.tab]}>
       <div className="lower-head">
         <div role="tablist" aria-label="What is shown below" onKeyDown={(event) => stepTabs(event, run.tab, tabs)}>
           {tabs.map((tab) => (
             <button key={tab} id={`tab-${tab}`} type="button" role="tab" aria-selected={tab === run.tab} aria-controls="bottom-panel" tabIndex={tab === run.tab ? 0 : -1} onClick={() => chooseTab(tab, first)}>
-              {TITLES[tab]}
+              {TAB_TITLES[tab]}
             </button>
           ))}
         </div>

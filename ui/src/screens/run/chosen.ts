@@ -5,6 +5,7 @@ import { choose, useChosen } from "../../shell/address";
 
 export const TABS = ["conversation", "log", "data", "output", "changes"] as const;
 export type Tab = (typeof TABS)[number];
+export const TAB_TITLES: Record<Tab, string> = { conversation: "Conversation", log: "Log", data: "Data", output: "Output", changes: "Changes" };
 
 export type RunChosen = { id: string; at: number | null; sel: string | null; tab: Tab; q: string };
 
@@ -16,7 +17,7 @@ export function useRunChosen(id: string): RunChosen {
 /** Read what is chosen. What makes no sense counts as not chosen. */
 export function readChosen(id: string, chosen: URLSearchParams): RunChosen {
   const at = chosen.get("at") ?? "";
-  const tab = chosen.get("tab");
+  const tab = chosen.get("tab") ?? chosen.get("pane"); // a pane of a narrow screen may be a tab of a wide one
   return {
     id,
     at: /^[1-9]\d{0,14}$/.test(at) ? Number(at) : null,
@@ -51,11 +52,6 @@ export function selOf(row: { place: string; box: string }): string {
 
 export function placeOfSel(sel: string): string {
   return sel.endsWith("#1") ? sel.slice(0, -2) : sel;
-}
-
-/** The tab of a run of an agent is its conversation unless another is chosen. */
-export function withConversation(chosen: RunChosen, isChosenTab: boolean): RunChosen {
-  return isChosenTab ? chosen : { ...chosen, tab: "conversation" };
 }
 
 /** `first` is the tab that is shown if none is chosen. */

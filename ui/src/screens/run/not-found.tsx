@@ -6,17 +6,15 @@ import { useAsked } from "../../api/queries";
 import { Status } from "../../parts/state";
 import { runPath } from "../../shell/address";
 import { Link } from "../../shell/link";
-import { useMe } from "../../shell/session";
 
 const SHORTEST = 1;
 
 export function NotFound({ id, error }: { id: string; error: Problem }): ReactElement {
-  const me = useMe();
   const alike = useAsked(["alike", id], (signal) => findAlike(id, signal));
   return (
     <div className="empty">
       <h1>There is no run {id.slice(0, 200)}</h1>
-      <p>{error.message} {me && <>Asked was <code>{me.store}</code>.</>} It may have been deleted, or belong to somebody else.</p>
+      <p>{error.message} It may have been deleted, or belong to somebody else.</p>
       {(alike.data?.length ?? 0) > 0 && (
         <>
           <h2>Ids that begin alike</h2>

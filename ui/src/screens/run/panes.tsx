@@ -1,31 +1,27 @@
-/** On a narrow screen one pane is shown at a time: picture, timeline, log or data. */
+/** On a narrow screen one pane is shown at a time: the picture, the timeline, or one of the tabs below them. */
 import type { ReactElement } from "react";
 
 import { choose, useChosen } from "../../shell/address";
-import type { RunChosen } from "./chosen";
+import { TAB_TITLES, type RunChosen, type Tab } from "./chosen";
 
-const PANES = ["picture", "timeline", "log", "data"] as const;
-type Pane = (typeof PANES)[number];
-const TITLES: Record<Pane, string> = { picture: "Picture", timeline: "Timeline", log: "Log", data: "Data" };
+type Pane = "picture" | "timeline" | "lower";
 
+/** Every tab that lies below the picture is in one pane. */
 export function usePane(): Pane {
-  const chosen = useChosen().get("pane");
-  return PANES.find((pane) => pane === chosen) ?? "picture";
+  const chosen = useChosen().get("pane") ?? "";
+  if (chosen in TAB_TITLES) return "lower";
+  return chosen === "timeline" ? "timeline" : "picture";
 }
 
-export function PaneTabs({ chosen }: { chosen: RunChosen }): ReactElement {
+export function PaneTabs({ chosen, tabs }: { chosen: RunChosen; tabs: readonly Tab[] }): ReactElement {
   const pane = usePane();
   return (
     <div className="pane-tabs tabs" role="group" aria-label="What is shown">
-      {PANES.map((one) => (
-        <button key={one} type="button" aria-pressed={one === pane} onClick={() => choose({ pane: one === "picture" ? null : one, ...tabOf(one, chosen) }, { replace: true })}>{TITLES[one]}</button>
+      <button type="button" aria-pressed={pane === "picture"} onClick={() => choose({ pane: null }, { replace: true })}>Picture</button>
+      <button type="button" aria-pressed={pane === "timeline"} onClick={() => choose({ pane: "timeline" }, { replace: true })}>Timeline</button>
+      {tabs.map((tab) => (
+        <button key={tab} type="button" aria-pressed={pane === "lower" && chosen.tab === tab} onClick={() => choose({ pane: tab, tab }, { replace: true })}>{TAB_TITLES[tab]}</button>
       ))}
     </div>
   );
-}
-
-/** The panes of log and data are tabs of one pane. */
-function tabOf(pane: Pane, chosen: RunChosen): { tab?: string | null } {
-  if (pane === "data") return { tab: "data" };
-  return pane === "log" && chosen.tab === "data" ? { tab: null } : {};
 }

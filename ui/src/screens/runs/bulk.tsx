@@ -35,7 +35,7 @@ export function BulkBar({ marked, filter, matching, onClear, mayOperate }: Props
     <section className="bulk-bar" aria-label="What to do with many runs">
       <span className="num">{ids.length > 0 ? `${ids.length.toLocaleString("en")} marked` : <span className="muted">none marked</span>}</span>
       <span className="muted">· or</span>
-      <button type="button" className="chip" aria-pressed={isAll} onClick={() => setAll(!isAll)}>{number}</button>
+      <button type="button" className="chip" aria-pressed={isAll} disabled={matching?.count === 0} onClick={() => setAll(!isAll)}>{number}</button>
       <span className="grow" />
       {VERBS.map((one) => (
         <button key={one.verb} type="button" data-verb={one.verb} className={one.isDanger ? "danger" : undefined} disabled={isOff} onClick={() => setAsked(one)}>{one.title}</button>

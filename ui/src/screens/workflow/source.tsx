@@ -9,6 +9,7 @@ import { copyText } from "../../shell/notices";
 export function Source({ name, version }: { name: string; version: string }): ReactElement | null {
   const source = useAsked(["workflow", name, "source", version], (signal) => read(api.GET("/api/v1/workflows/{name}/versions/{version}/source", { params: { path: { name, version } }, signal })));
   if (source.error instanceof Problem && source.error.status === 404) return null;
+  if (source.data?.text === "") return null;
   return (
     <section aria-labelledby="source-title">
       <div className="row">
