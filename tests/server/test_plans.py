@@ -96,7 +96,13 @@ def test_the_catalogue_and_a_plan_are_drawn_with_facts_on_their_arrows(server: S
     drawn = {box["id"] for box in everything["boxes"]}
     assert drawn == {"load_customer", "price", "render", "send", "forecast", "discount", "announce"}
     labels = {arrow["id"]: arrow["label"] for arrow in everything["arrows"]}
-    assert labels == {"load_customer>send": "email", "render>send": "invoice", "price>render": "total"}
+    assert labels == {
+        "load_customer>send": "email",
+        "render>send": "invoice",
+        "price>render": "total",
+        "price>discount": "total",
+        "discount>announce": "percent",
+    }
     assert {box["id"] for box in plan["picture"]["boxes"]} == {"load_customer", "price", "render", "send"}
 
 
