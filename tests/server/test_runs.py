@@ -1,10 +1,17 @@
 """Starting runs, finding them, looking at one, over HTTP."""
 
+import asyncio
+import time
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.server.kit import API, Server, covers, quoted
+import weft
+from tests.server.kit import API, Server, covers, quoted, serving
+from weft.core.ids import HostId
+from weft.ports.store import Append, Outcome
+from weft.stores.memory.log import MemoryLog
 
 
 @covers("startRun", "getResult")
@@ -253,3 +260,31 @@ def test_a_failure_has_its_traceback(server: Server) -> None:
 
     assert failure["traceback"].startswith("Traceback (most recent call last):\n")
     assert "raise " in failure["traceback"]
+
+
+def test_a_run_whose_end_is_still_being_committed_is_shown_with_its_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    app = weft.App("memory://")
+    commit, told = MemoryLog.commit, asyncio.Event()
+
+    async def slow(log: MemoryLog, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
+        outcomes = await commit(log, batch, host)
+        if any(append.status == "completed" for append in batch):
+            await told.wait()
+        return outcomes
+
+    monkeypatch.setattr(MemoryLog, "commit", slow)
+
+    @app.workflow
+    async def greet(ctx: weft.Context) -> str:
+        await ctx.sleep("1ms")
+        return "hello"
+
+    with serving(app) as server, ThreadPoolExecutor(1) as aside:
+        server.start("greet", "g")
+        while server.get(f"{API}/runs?status=completed").json["runs"] == []:
+            time.sleep(0.01)
+        shown = aside.submit(server.get, f"{API}/runs/g")
+        server.loop.call_soon_threadsafe(server.loop.call_later, 0.5, told.set)
+        answer = shown.result()
+
+    assert (answer.status, answer.json["status"], answer.json["output"]) == (200, "completed", "hello")

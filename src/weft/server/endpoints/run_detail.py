@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.decider import Machine
-from weft.errors import Failure, NotFound, StoreError
+from weft.errors import Failure, NotFound, RunUnreadable, StoreError
 from weft.observe.boxes import box_at
 from weft.observe.fork_line import read_fork_line
 from weft.observe.progress import progress_of
@@ -46,12 +46,9 @@ SCOPES: dict[str, AccessScope] = {
 
 async def show_run(call: ApiCall) -> views.RunDetail:
     """Return one run with its input and result."""
-    row = await requested_run(call)
     service = call.service
-    machine, problem = await try_read_run(service, row)
+    row, machine, problem, ending = await _read(call)
     begun = machine if row.seq else None
-    is_over = problem is None and row.status in OVER_STATUSES
-    ending = await service.ending(row.id, timeout=0.1) if is_over else None
     ancestors = await ancestors_of(service, row)
     actions = await actions_of(service, row, begun.state if begun is not None else None)
     fields = msgspec.structs.asdict(views.run_view(row))
@@ -70,6 +67,20 @@ async def show_run(call: ApiCall) -> views.RunDetail:
         actions=allowed_to(call.identity, actions),
         now=views.required_moment(service.clock.now_ms()),
     )
+
+
+async def _read(call: ApiCall) -> tuple[RunRow, Machine | None, RunUnreadable | None, Ending | None]:
+    """Read a run until its row and its end agree.
+
+    An end is in the store a moment before this host knows of it, and a retry may have undone it.
+    """
+    while True:
+        row = await requested_run(call)
+        machine, problem = await try_read_run(call.service, row)
+        if problem is not None or row.status not in OVER_STATUSES:
+            return row, machine, problem, None
+        with contextlib.suppress(TimeoutError):
+            return row, machine, None, await call.service.ending(row.id, timeout=0.1)
 
 
 def _ending_fields(row: RunRow, ending: Ending | None) -> dict[str, Any]:
