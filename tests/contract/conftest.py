@@ -20,6 +20,7 @@ from weft.stores.sqlite import SqliteStore
 
 Opened = Callable[[], Store]
 Emptying = Callable[[str], None]
+Kept = Callable[[str], "KeptPostgres"]
 
 
 def _memory(_folder: Path, _empty: Emptying) -> Opened:
@@ -40,6 +41,23 @@ def _empty_file() -> bytes:
         go(store.open())
         go(store.close())
         return Path(place, "weft.db").read_bytes()
+
+
+class KeptPostgres(PostgresStore):
+    """A store whose connections stay from test to test: new ones cost more than most tests."""
+
+    async def open(self) -> None:
+        """Connect, the first time. After that, be new in all but the connections."""
+        if self._parts is None:
+            await super().open()
+        else:
+            self._bind()
+
+    async def close(self) -> None:
+        """Stay connected."""
+
+    async def disconnect(self) -> None:
+        await super().close()
 
 
 def _postgres(_folder: Path, empty: Emptying) -> Opened:
@@ -87,44 +105,50 @@ def make(request: pytest.FixtureRequest, tmp_path: Path, emptying: Emptying) -> 
 
 
 @pytest.fixture(scope="session")
-def kept() -> Iterator[dict[str, Store]]:
-    """Stores on Postgres that stay open from test to test, by the name of their fixture."""
-    stores: dict[str, Store] = {}
-    yield stores
+def kept() -> Iterator[Kept]:
+    """Returns stores on Postgres that stay connected, by the name of their fixture."""
+    stores: dict[str, KeptPostgres] = {}
+
+    def keep(name: str) -> KeptPostgres:
+        if name not in stores:
+            stores[name] = KeptPostgres(servers.database("contract"), durability="fast")
+        return stores[name]
+
+    yield keep
     for each in stores.values():
-        go(each.close())
+        go(each.disconnect())
 
 
 @pytest.fixture
-def store(request: pytest.FixtureRequest, make: Opened, kept: dict[str, Store]) -> Iterator[Store]:
+def store(request: pytest.FixtureRequest, make: Opened, kept: Kept) -> Iterator[Store]:
     """An empty store, open."""
     with _open(request, make, kept) as opened:
         yield opened
 
 
 @pytest.fixture
-def peer(request: pytest.FixtureRequest, make: Opened, kept: dict[str, Store], store: Store) -> Iterator[Store]:
+def peer(request: pytest.FixtureRequest, make: Opened, kept: Kept, store: Store) -> Iterator[Store]:
     """The same database as another process sees it."""
     with _open(request, make, kept) as opened:
         yield opened
 
 
-# What a store knows of hosts and their WALs it keeps in mind; nothing else outlives the rows of a test.
+# What tests of these modules do to hosts and their sessions outlives the rows of a test.
 MINDFUL = {"test_hosts.py", "test_interleavings.py", "test_wals.py"}
 
 
 @contextmanager
-def _open(request: pytest.FixtureRequest, make: Opened, kept: dict[str, Store]) -> Iterator[Store]:
-    name = request.fixturename
-    if request.node.callspec.params["make"] == "postgres" and request.path.name not in MINDFUL:
-        if name not in kept:
-            kept[name] = make()
-            go(kept[name].open())
-        yield kept[name]
-        return
-    opened = make()
+def _open(request: pytest.FixtureRequest, make: Opened, kept: Kept) -> Iterator[Store]:
+    kind, is_mindful = request.node.callspec.params["make"], request.path.name in MINDFUL
+    opened: Store
+    if kind == "postgres" and not is_mindful:
+        opened = kept(request.fixturename)
+    elif isinstance(make, hot.Opening) and kind == "hot-postgres" and not is_mindful:
+        opened = make.over(kept(request.fixturename))
+    else:
+        opened = make()
     go(opened.open())
-    if request.path.name not in MINDFUL:
+    if not is_mindful:
         hot.begin(opened)
     yield opened
     go(opened.close())

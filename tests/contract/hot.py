@@ -81,13 +81,32 @@ class HotContract:
             await first.store.through_lane.flush()
 
 
-def over_memory(durable: Callable[[], Store]) -> Callable[[], HotContract]:
+class Opening:
+    """Opens hot stores over stores that share their content."""
+
+    def __init__(self, durable: Callable[[], Store], server: Callable[[Store], Any]) -> None:
+        """``server`` makes a connection to the WAL server, for each durable store."""
+        self._durable = durable
+        self._server = server
+        self._opened: list[HotContract] = []
+
+    def __call__(self) -> HotContract:
+        return self.over(self._durable())
+
+    def over(self, durable: Store) -> HotContract:
+        """Make a hot store over a durable one that is given."""
+        made = HotContract(HotStore(durable, self._server(durable)), self._opened)
+        self._opened.append(made)
+        return made
+
+
+def over_memory(durable: Callable[[], Store]) -> Opening:
     """Return what opens hot stores over stores that share their content, and one WAL server in memory."""
     disk = Disk()
-    return _opening(durable, lambda _: MemoryWalServer(disk))
+    return Opening(durable, lambda _: MemoryWalServer(disk))
 
 
-def over_redis(durable: Callable[[], Store]) -> Callable[[], HotContract]:
+def over_redis(durable: Callable[[], Store]) -> Opening:
     """Return what opens hot stores over stores that share their content, and a real server."""
     address = redis_address(shared_redis().url)
 
@@ -98,19 +117,7 @@ def over_redis(durable: Callable[[], Store]) -> Callable[[], HotContract]:
 
         return RedisWalServer(address, namespace, limit_s=LIMIT_S)
 
-    return _opening(durable, server)
-
-
-def _opening(durable: Callable[[], Store], server: Callable[[Store], Any]) -> Callable[[], HotContract]:
-    opened: list[HotContract] = []
-
-    def make() -> HotContract:
-        inner = durable()
-        made = HotContract(HotStore(inner, server(inner)), opened)
-        opened.append(made)
-        return made
-
-    return make
+    return Opening(durable, server)
 
 
 def begin(store: Store) -> None:
