@@ -11,24 +11,6 @@ from tests.ui.axe import violations_in_every_look
 from tests.ui.served import Served
 
 
-def test_a_goal_is_planned_given_what_it_lacks_and_run(page: Page, shop: Served) -> None:
-    page.goto("/goals")
-    page.get_by_label("Add a goal").fill("send_invoice")
-    page.get_by_label("Add a goal").press("Enter")
-
-    expect(page.get_by_text("order_id (string) is missing")).to_be_visible()
-    page.get_by_role("button", name="I will give it").click()
-    expect(page.get_by_text("is missing")).to_have_count(0)
-    page.get_by_role("button", name="Run", exact=True).click()
-    dialog = page.get_by_role("dialog")
-    dialog.get_by_label("order_id").fill("o-77")
-    dialog.get_by_label("Id of the run").fill("invoice-77")
-    dialog.get_by_role("button", name="Run").click()
-
-    expect(page).to_have_url(re.compile("/runs/invoice-77"))
-    assert shop.until("invoice-77", "completed")["input"]["order_id"] == "o-77"
-
-
 @pytest.mark.proof
 def test_every_step_outside_the_plan_says_why(page: Page) -> None:
     page.goto("/goals?want=send_invoice&given=order_id,total")

@@ -18,23 +18,6 @@ def asked(shop: Served, name: str, cents: int = 4200) -> str:
     return f"/inbox/{quoted(f'order-{name}:approve')}"
 
 
-def test_a_question_is_answered_with_its_form(page: Page, shop: Served) -> None:
-    page.goto(asked(shop, "desk"))
-
-    page.get_by_label("discount").fill("5")
-    page.get_by_label("Reason").fill("a good customer")
-    page.get_by_role("button", name="Approve").click()
-    page.get_by_label("Your name").fill("ann")
-    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
-
-    expect(page.get_by_role("dialog")).to_have_count(0)
-    shop.until("order-desk", "completed")
-    decided = shop.ask("GET", f"/approvals/{quoted('order-desk:approve')}")
-    assert [(vote["by"], vote["reason"], vote["form"]["discount"]) for vote in decided["votes"]] == [
-        ("ann", "a good customer", 5)
-    ]
-
-
 @pytest.mark.proof
 def test_by_keyboard_alone(page: Page, shop: Served) -> None:
     asked(shop, "keys")

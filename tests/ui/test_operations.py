@@ -7,19 +7,6 @@ from playwright.sync_api import Page, expect
 
 from tests.ui.axe import violations_in_every_look
 from tests.ui.conftest import PHONE
-from tests.ui.served import Served
-
-
-def test_the_host_that_answers_is_shown_and_a_queue_is_limited(page: Page, shop: Served) -> None:
-    page.goto("/operations#queues")
-
-    expect(page.get_by_role("table", name="Hosts").get_by_text("answers this page")).to_be_visible()
-    page.get_by_role("table", name="Queues").get_by_role("button", name="Limit").first.click()
-    page.get_by_label("Tasks at once").fill("7")
-    page.get_by_role("button", name="Set the limit").click()
-
-    expect(page.get_by_role("table", name="Queues").get_by_text("7 at once")).to_be_visible()
-    assert [queue["concurrency"] for queue in shop.ask("GET", "/queues")["queues"]] == [7]
 
 
 @pytest.mark.proof

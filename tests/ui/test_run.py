@@ -27,27 +27,6 @@ def asking(shop: Served, name: str) -> str:
     return f"/runs/{quoted(name)}"
 
 
-def test_a_failed_run_opens_at_its_failure_and_is_retried(page: Page, shop: Served) -> None:
-    page.goto(failed(shop, "declined"))
-
-    expect(page).to_have_title(re.compile("✗ declined · Weft"))
-    expect(page).to_have_url(re.compile("sel=charge"))
-    expect(page.get_by_role("region", name="Selected: charge")).to_contain_text("PermissionError: card declined")
-    expect(page.get_by_role("button", name=re.compile("^charge, failed"))).to_have_attribute("aria-pressed", "true")
-    page.get_by_label("Why it stands").get_by_role("button", name="Retry").click()
-    dialog = page.get_by_role("dialog")
-    expect(dialog.get_by_role("button", name="Back")).to_be_focused()
-    expect(dialog.get_by_role("status")).to_contain_text("charge")
-    dialog.get_by_label("Reason").fill("the bank called")
-    dialog.get_by_role("button", name="Retry", exact=True).click()
-
-    expect(dialog).to_have_count(0)
-    retried = shop.until_event("declined", "run_retried")
-    events = shop.ask("GET", f"/runs/declined/events?after={retried - 1}&limit=1")["events"]
-    assert events[0]["data"]["reason"] == "the bank called"
-    expect(page.locator(".tl-scroll")).to_have_attribute("data-following", "true")
-
-
 @pytest.mark.proof
 def test_a_run_is_cancelled_after_a_look_at_what_that_does(page: Page, shop: Served) -> None:
     page.goto(asking(shop, "unwanted"))

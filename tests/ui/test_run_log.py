@@ -19,27 +19,6 @@ def asking(shop: Served, name: str) -> str:
     return f"order-{name}"
 
 
-def test_a_line_of_the_log_selects_its_place_and_goes_to_its_event(page: Page, shop: Served) -> None:
-    run = asking(shop, "lines")
-    page.goto(f"/runs/{run}")
-    log, timeline = page.get_by_role("grid", name="Log"), page.get_by_role("treegrid", name="Timeline")
-    expect(log.get_by_role("row").last).to_contain_text("asks")
-
-    log.get_by_role("row", name=re.compile("reserve succeeded")).click()
-
-    expect(page).to_have_url(re.compile("sel=reserve"))
-    expect(timeline.get_by_role("row", name=re.compile("^reserve"))).to_have_attribute("aria-selected", "true")
-    log.press("Enter")
-    expect(page).to_have_url(re.compile(r"at=\d+"))
-    expect(page.get_by_role("status").filter(has_text="as it stood after event")).to_be_visible()
-    expect(timeline.get_by_role("row")).to_have_count(2)
-
-    page.get_by_role("tab", name="Data").click()
-    expect(page.locator("#bottom-panel").get_by_role("region", name="Input")).to_contain_text("lines")
-    page.keyboard.press("]")
-    expect(timeline.get_by_role("row")).to_have_count(3)
-
-
 @pytest.mark.proof
 def test_what_is_new_comes_in_at_the_end_and_moves_nothing_for_those_who_look_elsewhere(
     page: Page, shop: Served

@@ -23,41 +23,6 @@ def failed(shop: Served, name: str, count: int) -> list[str]:
     return ids
 
 
-def test_runs_are_filtered_and_opened(page: Page, shop: Served) -> None:
-    failed(shop, "mouse", 2)
-    shop.start("quick", "mouse-quick", name="ann")
-    shop.until("mouse-quick", "completed")
-
-    page.goto("/runs?q=mouse")
-    expect(page.get_by_role("link", name="mouse-quick")).to_be_visible()
-    page.get_by_role("button", name=re.compile("failed 2")).click()
-
-    expect(page.get_by_role("link", name="mouse-quick")).to_have_count(0)
-    expect(page).to_have_url(re.compile("status=failed"))
-    row = page.get_by_role("row").filter(has_text="mouse-1")
-    expect(row).to_contain_text("card declined")
-    row.get_by_role("link", name="mouse-1").click()
-    expect(page).to_have_url(re.compile("/runs/mouse-1"))
-
-
-def test_a_run_is_started_by_its_form_and_seen_done(page: Page, shop: Served) -> None:
-    page.goto("/runs?q=by-form")
-    expect(page.get_by_text("No run that begins with")).to_be_visible()
-
-    page.keyboard.press("n")
-    form = page.get_by_role("dialog")
-    form.get_by_label("Workflow").select_option("quick")
-    form.get_by_label("name").fill("ann")
-    expect(form.get_by_label("count")).to_have_value("1")
-    form.get_by_text("Id, attributes, delay").click()
-    form.get_by_label("Id", exact=False).first.fill("by-form-1")
-    form.get_by_role("button", name="Start").click()
-
-    expect(page).to_have_url(re.compile("/runs/by-form-1"))
-    shop.until("by-form-1", "completed")
-    assert shop.run("by-form-1")["output"] == "hello ann"
-
-
 @pytest.mark.proof
 def test_a_wrong_input_is_refused_at_its_field_and_nothing_is_lost(page: Page, shop: Served, watch: Watch) -> None:
     watch.expect("status of 422")

@@ -19,15 +19,6 @@ def second_version(shop: Served) -> tuple[str, str]:
     return first, made["version"]
 
 
-def test_a_workflow_is_found_and_shows_its_source_as_written(page: Page) -> None:
-    page.goto("/workflows")
-    page.get_by_role("link", name="leads", exact=True).click()
-
-    expect(page.get_by_role("heading", name="leads")).to_be_visible()
-    expect(page.get_by_text("# Leads: small companies are nurtured")).to_be_visible()
-    expect(page.get_by_role("button", name=re.compile("^enrich"))).to_be_visible()
-
-
 @pytest.mark.proof
 def test_a_run_is_started_from_the_list(page: Page, shop: Served) -> None:
     page.goto("/workflows?q=quick")
