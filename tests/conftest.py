@@ -13,7 +13,7 @@ from types import FrameType
 import pytest
 from hypothesis import settings
 
-from tests import scale
+from tests import compiled, scale
 
 # Only the proof has tests that this plugin makes; to load it takes every process a second.
 pytest_plugins = scale.scaled([], ["schemathesis.pytest.plugin"])
@@ -37,6 +37,13 @@ settings.load_profile("weft")
 
 # What is imported and collected stays: to look through all of it for garbage, over and over, costs seconds.
 gc.disable()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Share the work of compiling with the other processes of a parallel run."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is not None:
+        compiled.compile_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
 
 
 @pytest.hookimpl(tryfirst=True)
