@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import pytest
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import KernelManager
 
@@ -42,12 +43,14 @@ def test_a_cell_starts_runs_without_hosting_first(tmp_path: Path) -> None:
     assert (ran.stderr, ran.returncode) == ("", 0)
 
 
+@pytest.mark.proof
 def test_a_notebook_that_hosts_nothing_yet_is_told_how(tmp_path: Path) -> None:
     cell = "try:\n    app.get('o-1')\nexcept weft.NotRunning as error:\n    print(error.hint)"
     ran = run_cells(tmp_path, DEFINE, cell)
     assert ran.stdout.startswith("In a notebook, the first `await app.start(...)` hosts the app."), ran.stderr
 
 
+@pytest.mark.proof
 def test_cells_that_ask_at_once_host_once(tmp_path: Path) -> None:
     cell = "import asyncio\nprint(await asyncio.gather(*(order(str(n)) for n in range(3))))"
     ran = run_cells(tmp_path, DEFINE, cell)
@@ -67,6 +70,7 @@ def test_a_step_and_a_workflow_can_be_defined_again_and_it_is_said_once(tmp_path
     assert ran.stdout == "box of soup\nbox of soup, box of soup\n", ran.stderr
 
 
+@pytest.mark.proof
 def test_the_newest_app_of_a_notebook_takes_the_place_of_the_older(tmp_path: Path) -> None:
     """A cell that makes the app is run again: the steps of the old one must not perform anything more."""
     again = DEFINE.replace("box", "bag")
@@ -94,6 +98,7 @@ def hosts_of(url: str) -> list[str]:
     return asyncio.run(read())
 
 
+@pytest.mark.proof
 def test_a_step_can_become_a_workflow(tmp_path: Path) -> None:
     other = """
     @app.workflow
@@ -107,6 +112,7 @@ def test_a_step_can_become_a_workflow(tmp_path: Path) -> None:
     assert ran.stdout == "a child run for soup\n", ran.stderr
 
 
+@pytest.mark.proof
 def test_goals_follow_a_step_that_is_defined_again(tmp_path: Path) -> None:
     define = """
     import weft
@@ -132,6 +138,7 @@ def test_goals_follow_a_step_that_is_defined_again(tmp_path: Path) -> None:
     assert ran.stdout == "1\n3\n", ran.stderr
 
 
+@pytest.mark.proof
 def test_two_modules_with_one_name_are_refused_in_a_notebook_too(tmp_path: Path) -> None:
     (tmp_path / "other.py").write_text("def pack(item: str) -> str:\n    return item\n")
     cell = """
@@ -146,6 +153,7 @@ def test_two_modules_with_one_name_are_refused_in_a_notebook_too(tmp_path: Path)
     assert ran.stdout == "usage.name_taken\n", ran.stderr
 
 
+@pytest.mark.proof
 def test_plain_cells_can_block_where_no_loop_runs(tmp_path: Path) -> None:
     ran = run_cells(tmp_path, DEFINE, "print(app.sync.start(order('soup')).result())")
     assert (ran.stdout, ran.stderr) == ("box of soup\n", "")

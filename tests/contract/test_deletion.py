@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from tests.contract.kit import HERE, RUN, append, commit, create, finish, found, go, new, start
 from weft.core.ids import Epoch, RunId, RunUid
 from weft.errors import IdTaken, NotFound, NotOver, Refused, RunKept, UsageError
@@ -59,6 +60,9 @@ def killed_at(number: int, work: Callable[[], Any]) -> bool:
     return False
 
 
+@pytest.mark.parametrize(
+    "make", scale.first(3, ["sqlite", "postgres", "hot-memory", "memory", "hot-postgres"]), indirect=True
+)
 def test_a_deletion_killed_anywhere_goes_on(store: Store, peer: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(deletion, "ROWS_PER_CLEAR", 4)
     number = 0

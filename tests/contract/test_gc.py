@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from tests.contract.kit import HERE, append, commit, event, finish, found, go, new, start
 from tests.contract.test_deletion import killed_at
 from tests.contract.test_retention import entry
@@ -143,6 +144,9 @@ def test_output_goes_before_its_run(store: Store) -> None:
     assert left(store) == {"old", "new"}
 
 
+@pytest.mark.parametrize(
+    "make", scale.first(3, ["sqlite", "postgres", "hot-memory", "memory", "hot-postgres"]), indirect=True
+)
 def test_a_pass_killed_anywhere_is_taken_up(store: Store, peer: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retention, "ROWS_PER_WRITE", 3)
     number = 0

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from tests import scale
 from tests.contract.kit import HERE, RUN, THERE, go, inbox, mail, start
 from tests.contract.test_tasks import held, offer, task
 from weft.core.ids import HostId, Millis
@@ -83,6 +84,9 @@ def test_the_limits_of_a_stream_hold(store: Store) -> None:
     assert publish(store) == []
 
 
+@pytest.mark.parametrize(
+    "make", scale.first(2, ["postgres", "sqlite", "memory", "hot-memory", "hot-postgres"]), indirect=True
+)
 def test_no_more_than_ten_thousand_tasks_are_published(store: Store) -> None:
     offer(store, *(task(number, queue="gpu", body=b"{}") for number in range(1, 10_003)))
 

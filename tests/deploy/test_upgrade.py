@@ -157,6 +157,7 @@ def test_open_runs_go_on_with_the_new_code_and_repeat_nothing(site: Site, capsys
     assert site.ledger() == expected, "every step once, whichever host performed it"
 
 
+@pytest.mark.proof
 def test_code_that_does_not_fit_holds_its_runs_and_the_old_code_goes_on_with_them(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:

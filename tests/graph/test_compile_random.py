@@ -18,7 +18,7 @@ from weft.core.graph.shape import Shape, build_shape
 from weft.graphs.fold import Rules, fold_document
 from weft.graphs.language import Conditions
 
-SEEDS = range(scaled(300, 1500))
+SEEDS = range(scaled(100, 1500))
 pytestmark = MARKS
 
 

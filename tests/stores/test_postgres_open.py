@@ -10,7 +10,7 @@ from typing import Any
 import asyncpg  # type: ignore[import-untyped]
 import pytest
 
-from tests import servers
+from tests import scale, servers
 from tests.servers import Cluster
 from weft.errors import BadValue, Corrupt, Full, NewerSchema, Unavailable, UsageError, WeftError
 from weft.stores import open_store
@@ -89,7 +89,7 @@ def test_a_new_database_gets_the_schema_that_is_written_down(url: str) -> None:
     assert described(url) == SCHEMA.read_text("utf-8")
 
 
-@pytest.mark.parametrize("upto", [one.number for one in MIGRATIONS[:-1]])
+@pytest.mark.parametrize("upto", scale.sample(4, [one.number for one in MIGRATIONS[:-1]]))
 def test_an_older_database_gets_the_same(url: str, upto: int) -> None:
     async def scenario() -> None:
         address = address_of(url, "fast")

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 import weft
+from tests import scale
 from tests.agents.frameworks import shop
 from tests.agents.frameworks.completions import completed
 from tests.agents.scripted_server import Say, ScriptedServer, refused, scripted
@@ -154,7 +155,7 @@ def test_a_refusal_for_good_is_not_retried(name: str, tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.parametrize("name", FRAMEWORKS)
+@pytest.mark.parametrize("name", scale.first(1, FRAMEWORKS))
 def test_killed_in_the_middle_it_goes_on_and_repeats_nothing_recorded(name: str, tmp_path: Path) -> None:
     def begin(provider: ScriptedServer) -> subprocess.Popen[str]:
         environment = os.environ | {
