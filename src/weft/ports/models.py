@@ -61,17 +61,17 @@ class ModelMessage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def text(self) -> str:
         """The words of the message, and the contents of its results."""
-        found = (
+        found = [
             part.text if isinstance(part, TextPart) else part.content
             for part in self.parts
-            if isinstance(part, TextPart | ResultPart)
-        )
-        return "\n".join(found)
+            if type(part) is TextPart or type(part) is ResultPart
+        ]
+        return found[0] if len(found) == 1 else "\n".join(found)
 
     @property
     def calls(self) -> tuple[CallPart, ...]:
         """The tool calls of the message."""
-        return tuple(part for part in self.parts if isinstance(part, CallPart))
+        return tuple([part for part in self.parts if type(part) is CallPart])
 
 
 class ToolDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,15 +6,22 @@ id identifies nothing in Weft, so it can be replaced where it would confuse.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import msgspec
 
 from weft.ports.models import CallPart, ModelMessage, Part, ResultPart
 
 
-def with_unique_ids(messages: Iterable[ModelMessage]) -> list[ModelMessage]:
+def with_unique_ids(messages: Sequence[ModelMessage]) -> Sequence[ModelMessage]:
     """Return the messages with an id of its own for each call, and the same id for its result."""
+    ids = [part.id for message in messages for part in message.parts if type(part) is CallPart]
+    if "" not in ids and len(set(ids)) == len(ids):
+        return messages
+    return _made_unique(messages)
+
+
+def _made_unique(messages: Sequence[ModelMessage]) -> list[ModelMessage]:
     used: set[str] = set()
     open_calls: list[tuple[str, str]] = []
     """The calls without a result: their ids as they came, and as they are sent."""

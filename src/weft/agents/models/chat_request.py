@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -43,11 +43,13 @@ async def chat_request(alias: ModelAlias, request: ModelRequest, load: Load) -> 
     body: dict[str, Any] = {"model": alias.model}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in sorted(request.tools, key=lambda tool: tool.name)]
-    body["messages"] = [
-        written
-        for message in with_unique_ids(request.messages)
-        for written in await _messages(alias.name, message, load)
-    ]
+    written: list[dict[str, Any]] = []
+    for message in with_unique_ids(request.messages):
+        if message.role in ("system", "user") and any(type(part) is BlobPart for part in message.parts):
+            written.append({"role": message.role, "content": await _contents(message, load)})
+        else:
+            written += _messages(alias.name, message)
+    body["messages"] = written
     if request.output_schema is not None and "schema" in alias.supports:
         schema = {"name": SCHEMA_NAME, "schema": request.output_schema, "strict": is_strict(request.output_schema)}
         body["response_format"] = {"type": "json_schema", "json_schema": schema}
@@ -67,23 +69,24 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
     return {"type": "function", "function": function}
 
 
-async def _messages(alias: str, message: ModelMessage, load: Load) -> list[dict[str, Any]]:
+def _messages(alias: str, message: ModelMessage) -> Iterable[dict[str, Any]]:
+    """Return a message without images and files. Every turn writes the whole conversation, so this must be quick."""
     if message.role == "tool":
-        results = (part for part in message.parts if isinstance(part, ResultPart))
-        return [{"role": "tool", "tool_call_id": part.id, "content": part.content} for part in results]
+        return [
+            {"role": "tool", "tool_call_id": part.id, "content": part.content}
+            for part in message.parts
+            if type(part) is ResultPart
+        ]
     if message.role == "assistant":
-        return [_assistant(alias, message)]
-    if any(isinstance(part, BlobPart) for part in message.parts):
-        content = [await _content(part, load) for part in message.parts if isinstance(part, TextPart | BlobPart)]
-        return [{"role": message.role, "content": content}]
-    return [{"role": message.role, "content": message.text}]
+        return (_assistant(alias, message),)
+    return ({"role": message.role, "content": message.text},)
 
 
 def _assistant(alias: str, message: ModelMessage) -> dict[str, Any]:
     written: dict[str, Any] = {"role": "assistant", "content": message.text or None}
-    calls = [_call(part) for part in message.calls]
+    calls = [_call(part) for part in message.parts if type(part) is CallPart]
     for part in message.parts:
-        if isinstance(part, OpaquePart) and part.made_by == alias:
+        if type(part) is OpaquePart and part.made_by == alias:
             opaque = _decode_opaque(part.data)
             written |= opaque.message
             for place, more in opaque.calls.items():
@@ -98,6 +101,10 @@ def _assistant(alias: str, message: ModelMessage) -> dict[str, Any]:
 
 def _call(part: CallPart) -> dict[str, Any]:
     return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": part.arguments or "{}"}}
+
+
+async def _contents(message: ModelMessage, load: Load) -> list[dict[str, Any]]:
+    return [await _content(part, load) for part in message.parts if isinstance(part, TextPart | BlobPart)]
 
 
 async def _content(part: TextPart | BlobPart, load: Load) -> dict[str, Any]:
