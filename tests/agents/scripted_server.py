@@ -31,10 +31,11 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 class Say(msgspec.Struct, frozen=True):
-    """What the server writes: pieces of bytes, then perhaps nothing for ever."""
+    """What the server writes: pieces of bytes with pauses between them, then perhaps nothing for ever."""
 
     pieces: tuple[bytes, ...]
     hangs: bool = False
+    pause_s: float = 0.0
 
 
 Answer = Say | Callable[[Sent], Say]
@@ -72,6 +73,7 @@ class ScriptedServer:
         for piece in say.pieces:
             writer.write(piece)
             await writer.drain()
+            await asyncio.sleep(say.pause_s)
         if say.hangs:
             await asyncio.sleep(3_600)
 
