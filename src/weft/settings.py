@@ -171,7 +171,7 @@ VARIABLES: tuple[Setting, ...] = (
     Setting(
         "WEFT_TRACE_CONTENT",
         RUNS,
-        "1: spans of model calls have the messages, too.",
+        "1: spans of model calls contain the messages, too.",
         page="tracing.md#agents-and-model-calls",
     ),
     Setting("WEFT_DEBUG", COMMANDS, "1: the command line prints the traceback of an error, too.", page="cli.md"),
@@ -184,7 +184,7 @@ _LOGS = "logs.md#settings"
 _MODELS = "models.md"
 _MODEL_SETTINGS = {
     "url": "A language model: where its API begins, such as https://api.openai.com/v1.",
-    "model": "The provider's name of the model. Not set: its name here.",
+    "model": "The name of the model at its provider. Not set: its name here.",
     "key": "The place of its key: env:NAME or file:/path.",
     "api": "What it speaks: chat, responses, or the name of an installed package's wire. Not set: chat.",
     "context": "How many tokens a request and its answer may have.",
@@ -193,7 +193,7 @@ _MODEL_SETTINGS = {
     "fallback": "The models that are asked if it is unavailable.",
     "timeout": "How long a call may take. Not set: 2m.",
     "retries": "How often a call is repeated.",
-    "limit": 'How many calls may be under way or begin in a time: {concurrency = 5, rate = "20/s"}.',
+    "limit": 'How many calls may run at once, and begin within a time: {concurrency = 5, rate = "20/s"}.',
     "options": "What is sent to the provider as it is, such as {temperature = 0}.",
     "cache": "For how long equal requests are answered from the cache; true: for ever.",
     "supports": "What it can do: tools, schema, stream. Not set: all.",

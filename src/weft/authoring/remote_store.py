@@ -1,7 +1,7 @@
-"""The store behind a server, to read. ``RunService`` and all that explains and draws runs work on it as on any store.
+"""A read-only view of the store behind a server. ``RunService``, explanations and pictures use it like any store.
 
-Reads that are asked for at the same time travel in one request. Writing is not possible here: commands go through the
-other routes of the API (``weft.authoring.remote``), which check who may do what.
+Reads that are made at the same time share one request. Commands go through the other routes of the API
+(``weft.authoring.remote``), which check who may do what.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ OPERATORS = "This concerns all tenants, and your key is for one of them."
 
 
 class RemoteStore:
-    """The ports of the store behind a server. Without a tenant all of them, else those about the tenant's runs."""
+    """The ports of the store behind a server: all of them for an operator, those about its own runs for a tenant."""
 
     log: RunLog
     directory: Directory
@@ -60,7 +60,7 @@ class RemoteStore:
     tasks: TaskQueue
     access: Access
     hosts: Hosts
-    """Only without a tenant, which cannot see the hosts."""
+    """Only for operators, like all ports below: a tenant cannot see the hosts."""
     retention: Retention
     memos: Memos
     tool_pins: ToolPins
@@ -82,7 +82,7 @@ class RemoteStore:
         """Ask the server who the caller is, and bind the ports. Raises UsageError if it is of another version."""
         asked_at = time.time()
         about = await read_format(self.remote)
-        # The answer is as old as half the time that the request took.
+        # The server has read its clock about halfway through the request.
         local_ms = (asked_at + time.time()) / 2 * 1000
         self.offset_ms = round(about.now.timestamp() * 1000 - local_ms)
         self.tenant, self.server_version, self._kind = about.tenant, about.version, about.kind
@@ -115,9 +115,9 @@ class RemoteStore:
         await self.remote.close()
 
     async def read(self, method: ReadMethod, arguments: Mapping[str, Any], run: str = "") -> Any:
-        """Carry out a read, together with those that others ask for now. Raises what the store raised.
+        """Read from the store, in one request with all other reads that are made now. Raises what the store raised.
 
-        Whoever asks the same again and again waits for a change; such reads are slowed down, to spare the server.
+        A read that is repeated often waits for a change. It is slowed down, to spare the server.
         """
         given = msgspec.to_builtins(dict(arguments))
         asked = msgspec.json.encode((method.name, given))
@@ -138,7 +138,7 @@ class RemoteStore:
         return msgspec.convert(answer.value, method.answer)
 
     async def _send(self) -> None:
-        """Send the reads that have come together. Whoever was ready has asked when this task first runs."""
+        """Send the waiting reads. When this task first runs, all callers that were ready have added theirs."""
         waiting, self._waiting = self._waiting, []
         while waiting:
             count = _fitting([wanted for wanted, _ in waiting])
@@ -157,7 +157,7 @@ class RemoteStore:
 
 
 def _fitting(reads: Sequence[StoreRead]) -> int:
-    """Return how many of the reads, from the first on, one request may have. At least one."""
+    """Return how many of the first reads fit into one request: at least one."""
     rows = count = 0
     for wanted in reads[:READS_MAX]:
         query = wanted.arguments.get("query")
@@ -260,7 +260,7 @@ class _Blobs:
 
 
 class _Hosts(_ReadPort):
-    """The hosts. The server judges which of them are gone."""
+    """The hosts. The server decides which of them are gone."""
 
     async def find_dead(self, *, monotonic: float) -> Sequence[HostId]:
         found: Sequence[HostRow] = await self._read(read_methods()["hosts.list_all"])
@@ -278,7 +278,7 @@ class _NoTasks:
 
 
 def _with_seq(error: WeftError, seq: int | None) -> WeftError:
-    """Return the error about a damaged log with the number of the event."""
+    """Add the number of the damaged event to an error about a log, if there is one."""
     if seq is not None:
         error.context["seq"] = seq
     return error

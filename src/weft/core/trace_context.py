@@ -72,9 +72,9 @@ def commit_span(uid: str, seq: int) -> int:
 
 
 def _derived(uid: str, kind: int, first: int, second: int = 0, third: int = 0) -> int:
-    """Return the span of something in a run: a number that differs for all of these, without a hash for each.
+    """Return the span of something in a run. It is mixed from the span of the run, which is cheaper than a hash.
 
-    The last two lines map different numbers to different numbers, and spread them.
+    The last two lines spread the bits and map no two numbers to the same one.
     """
     mixed = run_span(uid) + kind * 0x9E3779B97F4A7C15 + first * 0xBF58476D1CE4E5B9
     mixed = (mixed + second * 0x94D049BB133111EB + third * 0xD6E8FEB86659FD93) & _MASK

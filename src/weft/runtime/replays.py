@@ -23,15 +23,15 @@ async def fold_log(service: RunService, row: RunRow) -> Machine:
 async def replay_run(service: RunService, row: RunRow, program: Program, *, tolerant: bool = False) -> Replayed:
     """Replay a code run against a program in isolation: no claim, no write, no step. Raises RunUnreadable, Refused.
 
-    It says whether the code fits what is recorded. It cannot see what the run would do next.
+    The result says whether the code fits the log. It does not say what the run would do next.
     """
     return await replay_machine(service, row, await fold_log(service, row), program, tolerant=tolerant)
 
 
 async def replay_onward(service: RunService, row: RunRow, program: Program) -> tuple[int, Replayed]:
-    """Replay a code run as it would go on with a program: one that has failed, as if it were retried.
+    """Replay a code run as it would continue with a program; a failed run as if it were retried.
 
-    Returns the number of its last event too. Raises RunUnreadable, Refused.
+    Also returns the number of its last event. Raises RunUnreadable, Refused.
     """
     machine = await fold_log(service, row)
     seq, now = machine.state.seq, max(service.clock.now_ms(), machine.state.at)
@@ -44,7 +44,7 @@ async def replay_onward(service: RunService, row: RunRow, program: Program) -> t
 async def replay_machine(
     service: RunService, row: RunRow, machine: Machine, program: Program, *, tolerant: bool = False
 ) -> Replayed:
-    """Replay a run that was folded from its whole log. Its state is used up by this. Raises Refused."""
+    """Replay a run that was folded from its whole log. This changes its state. Raises Refused."""
 
     async def event(seq: Seq) -> bytes:
         (stored,) = await service.store.log.events(row.uid, after=Seq(seq - 1), limit=1)

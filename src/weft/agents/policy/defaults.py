@@ -1,4 +1,4 @@
-"""What holds where no rule of the policy says anything. Pure."""
+"""The permissions where the policy has no rule. Pure."""
 
 from __future__ import annotations
 

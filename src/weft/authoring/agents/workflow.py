@@ -1,6 +1,6 @@
-"""The loop as a workflow. A run of an agent is a run of the workflow with the agent's name.
+"""The agent loop as a workflow. A run of an agent is a run of the workflow with the agent's name.
 
-Agents that documents describe have no name of their own; their runs are runs of ``weft.agent`` and bring their spec.
+Agents in documents have no workflow of their own: their runs are runs of ``weft.agent``, with the spec in their input.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from weft.steps.signature import Signature
 TOOLS = "tools"
 """The step that asks MCP servers for their tools."""
 KEPT_ROUNDS = 2
-"""How many rounds the state of a run keeps. Waking costs no more than these, however long the conversation."""
+"""How many rounds the state of a run keeps, so that a long conversation costs no more to load than a short one."""
 
 
 class DeclaredAliases(Protocol):
@@ -48,12 +48,12 @@ class DeclaredAliases(Protocol):
 
     @property
     def aliases(self) -> ModelAliases:
-        """All models that can be asked."""
+        """All models that can be called."""
         ...
 
 
 class AgentGroup(RunnableGroup, Protocol):
-    """What is registered where a run of an agent runs."""
+    """The steps, workflows and models of the app that runs an agent."""
 
     models: DeclaredAliases
 
@@ -98,7 +98,7 @@ def agent_program(group: RunnableGroup, context: Context) -> AgentProgram:
     """Return the program of ``weft.agent``, for agents that documents describe: their runs bring their own spec."""
 
     async def perform(_: Context) -> Reply[Any]:
-        """Run the loop of an agent: ``AgentProgram`` says how."""
+        """Never called: ``AgentProgram.begin`` runs the loop."""
         raise AssertionError
 
     signature = Signature([], [], Codec.of(Reply[Any]), takes_context=True)
@@ -144,14 +144,14 @@ async def _first_state(ctx: Context, spec: AgentSpec, given: AgentInput) -> Turn
 
 
 def _spec_of(group: AgentGroup, given: AgentInput, more: list[ToolSpec]) -> AgentSpec:
-    """Return what decides about a run that begins now. ``more``: the tools of MCP servers."""
+    """Return the spec of a run that begins now. ``more``: the tools of MCP servers."""
     aliases, declared = group.models.aliases, _agent_named(group, given.agent).declaration
     tools = with_reading(only_allowed([*known_tools(declared.tools, group), *more], given.allowed_tools))
     return declared.spec(aliases.chain(declared.model), tools, aliases.get(declared.model).supports)
 
 
 async def _tools_of_servers(ctx: Context, declared: Agent[Any] | None) -> list[ToolSpec]:
-    """Return the tools that only servers know, as they were when the run began."""
+    """Return the tools of MCP servers, as they were when the run began."""
     sources = sources_in(declared.declaration.tools) if declared is not None else []
     if not sources and not is_recorded(TOOLS):
         return []

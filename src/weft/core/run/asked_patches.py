@@ -38,14 +38,14 @@ from weft.core.run.style import AnyRun, JudgedPatch
 from weft.errors import NotFound, Refused, RunFinished, WeftError
 
 PLACE = "patch@"
-"""What the number of a patch follows where places of a run are named."""
+"""The prefix of the place of a patch. Its number follows."""
 DIGITS_MAX = 18
 REJECTED = "patch.rejected"
 WITHDRAWN = "patch.withdrawn"
 NOT_IN_TIME = "patch.not_in_time"
 RUN_ENDED = "patch.run_ended"
 MOVED_ON = "patch.moved_on"
-OUTDATED = "the run has changed since, and its code cannot be replayed where it was answered; send the patch again"
+OUTDATED = "the run has moved on since the review, and no code is here to replay it with; send the patch again"
 _ENDS = (RunCompleted, RunFailedEvent, RunCancelledEvent)
 _encode = msgspec.json.Encoder().encode
 

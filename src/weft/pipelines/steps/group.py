@@ -28,7 +28,7 @@ from weft.pipelines.steps.base import PipelineStep
 _INTEGER_MAX: Final = (1 << 64) - 1
 _ABSENT: Final = frozenset({type(None), type(MISSING)})
 _COUNTED: Final = NUMBERS | _ABSENT
-"""The types of values of which sums are made. Null and missing do not count."""
+"""The types of values that can be in a sum. Null and missing values are left out."""
 _UNORDERED: Final = frozenset({list, dict})
 
 
@@ -55,7 +55,7 @@ class GroupBy(PipelineStep, frozen=True, kw_only=True):
         if len(set(self.keys)) < len(self.keys):
             raise StepFault("bad_argument", "by has a name twice.", "Name each field once.")
         if self.result in self.keys:
-            raise StepFault("bad_argument", f"{self.result} is a key and the name of the figure.", 'Add "as".')
+            raise StepFault("bad_argument", f"{self.result} is both a key and the name of the figure.", 'Add "as".')
 
     def apply(self, data: Any, stored: Mapping[str, Any]) -> Any:
         rows, keys = read_keys(data, self.keys)
@@ -70,7 +70,7 @@ class GroupBy(PipelineStep, frozen=True, kw_only=True):
         ]
 
     def _checked(self, values: Sequence[Any]) -> bool:
-        """Return whether all values count. Raises StepFault if there is one of which no such figure can be made."""
+        """Return whether no value is null or missing. Raises StepFault if one of them has no sum, or no order."""
         kinds = set(map(type, values))
         if self.agg in ("sum", "avg") and not kinds <= _COUNTED:
             index = next(index for index, value in enumerate(values) if type(value) not in _COUNTED)

@@ -63,7 +63,7 @@ class Redactor:
         return not self._secrets and not self._pointers
 
     def value(self, uid: str, value: Any) -> Any:
-        """Return a JSON value that belongs to a run without secrets."""
+        """Return a JSON value of a run, with secrets replaced."""
         found: list[tuple[str, str]] = []
         clean = self._without(value, "/attributes", lambda pointer, why: found.append((pointer, why)))
         self.redacted += [Redaction(run=uid, seq=0, pointer=pointer, why=why) for pointer, why in found]
@@ -108,7 +108,7 @@ class Redactor:
         return _encode(changed)
 
     def pointed(self, body: bytes) -> list[tuple[str, list[str], str]]:
-        """Return the pointers that lead into blobs of an event: the text, the rest of the path, and the digest."""
+        """Return the pointers into blobs of an event, each with its path in the blob and the digest of the blob."""
         found = []
         data = msgspec.json.decode(body) if self._pointers else None
         for text, parts in self._pointers:
@@ -121,7 +121,7 @@ class Redactor:
         return found
 
     def cut_blob(self, data: bytes, parts: Sequence[str]) -> bytes | None:
-        """Return a blob without what the rest of a pointer names; None if there is nothing."""
+        """Return a blob without the value at a path; None if it has no such value."""
         value = msgspec.json.decode(data)
         return _encode(value) if _cut(value, parts) else None
 
