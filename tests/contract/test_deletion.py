@@ -1,4 +1,4 @@
-"""A deletion that is killed between two writes goes on, on every store, whoever takes it up."""
+"""A deletion or a pass of ``gc`` that is killed between two writes goes on, on every store, whoever takes it up."""
 
 from __future__ import annotations
 
@@ -9,21 +9,24 @@ import pytest
 
 from tests import scale
 from tests.contract.kit import HERE, RUN, append, commit, create, finish, found, go, new, start
-from weft.core.ids import Epoch, RunId, RunUid
+from weft.core.ids import Epoch, Millis, RunId, RunUid, Seq
 from weft.errors import IdTaken, NotFound, NotOver, Refused, RunKept, UsageError
 from weft.ports.boundary import ProcessDied, set_hook
-from weft.ports.retention import Cleared
+from weft.ports.retention import AuditEntry, Cleared
 from weft.ports.run_query import RunQuery
 from weft.ports.store import Outcome, Store
-from weft.runtime import deletion
+from weft.runtime import deletion, retention
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.deletion import DeletionService, clear_doomed
 from weft.runtime.orders import StartOrder
+from weft.runtime.retention import Collector, GcOrder
+from weft.runtime.retention_policy import RetentionPolicy, RetentionRule
 from weft.runtime.run.append_extras import FORKED_FROM
 from weft.runtime.service import RunService
 
 ROOT = RunId("id of run-1")
 CHILDREN = 3
+NOW = Millis(1_000)
 
 
 def tree(store: Store, root: str = RUN) -> None:
@@ -86,6 +89,33 @@ def test_a_deletion_killed_anywhere_goes_on(store: Store, peer: Store, monkeypat
         _remove(store, "again", "other")
     assert number > 4
     assert go(store.retention.clear(limit=500)) == Cleared(0, 0)
+
+
+def test_a_pass_killed_anywhere_is_finished_by_the_next(
+    store: Store, peer: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retention, "ROWS_PER_WRITE", 4)
+    monkeypatch.setattr(retention, "TREES_PER_WRITE", 1)
+    order = GcOrder(policy=RetentionPolicy(default=RetentionRule(ages={"completed": 0})))
+    tree(store, "court")
+    hold = AuditEntry(at=NOW, verb="keep", run=ROOT, uid=RunUid(""), workflow="", by="", reason="a court")
+    go(store.holds.add(RunUid("court"), hold))
+    start(store, "open")
+    number, killed, kept = 0, True, {"open", "court", *(f"court-c{n}" for n in range(CHILDREN))}
+    while killed:
+        number += 1
+        tree(store, f"old-{number}")
+        tree(store, f"older-{number}")
+
+        killed = killed_at(number, lambda: go(Collector(store, SystemClock()).collect(order)))
+        go(Collector(peer, SystemClock()).collect(order))
+
+        assert {row.uid for row in go(peer.directory.search(RunQuery(limit=1_000))).rows} == kept
+        assert create(peer, new(f"again-{number}", id=f"id of old-{number}", owner=None)) == [Outcome.ACCEPTED]
+        kept.add(f"again-{number}")
+        assert len(go(store.log.events(RunUid("court"), after=Seq(0), limit=100))) > 4
+        assert go(store.log.events(RunUid(f"old-{number}"), after=Seq(0), limit=100)) == []
+    assert number > 6
 
 
 def _remove(store: Store, pending: str, root: str) -> None:

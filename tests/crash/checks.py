@@ -216,6 +216,22 @@ def check_graph_patches(folder: Path) -> None:
     assert len(packed) >= 3, "first, more and last were performed"
 
 
+def check_set(folder: Path) -> None:
+    """Raise AssertionError unless every run got its result once, and went on with it."""
+    logs = _logs(_asking(folder))
+    _check_numbers(logs)
+    _check_effects(folder, logs)
+    assert sorted(logs) == ["failed", "graph", "open"]
+    for run, events in logs.items():
+        given = [event for event in events if event["kind"] == "result_set"]
+        assert [event["by"] for event in given] == ["ann"], f"{run} got {len(given)} results"
+        assert events[-1]["kind"] == "run_completed"
+        assert "packed 40000" in str(events[-1]["output"])
+    lines = Ledger(folder / "ledger.txt").lines()
+    assert {line[1] for line in lines if line[0] == "acked"} == set(logs)
+    assert len({line[2] for line in lines if line[:2] == ["effect", "pack"]}) == len(logs), "always under one key"
+
+
 def check_move(folder: Path) -> None:
     """Raise AssertionError unless the run left one store as a whole, and ended right in the other, once."""
     left, logs = _logs(_asking(folder)), _logs(_asking_file(folder / "there.db"))

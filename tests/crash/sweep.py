@@ -3,9 +3,9 @@
 Runs as a program of its own, without threads, so that each trial is a fork: ``python -m tests.crash.sweep FOLDER code
 single 1`` goes through all single points (``single 3`` through every third), ``pairs N SEED`` through N pairs (first
 kill, then a kill during the recovery), ``named NAME...`` through the boundaries with these names; ``graph``, ``goal``,
-``schedule``, ``start``, ``bulk``, ``hook``, ``fork``, ``patch`` (of code runs), ``graph-patch``, ``move`` and ``agent``
-instead of ``code`` play those. ``takeover 3`` is ``single 3`` with another host beside the one that is killed, which
-goes on with its runs; only an agent can be played so, and only in Postgres.
+``schedule``, ``start``, ``bulk``, ``hook``, ``fork``, ``patch`` (of code runs), ``graph-patch``, ``set``, ``move`` and
+``agent`` instead of ``code`` play those. ``takeover 3`` is ``single 3`` with another host beside the one that is
+killed, which goes on with its runs; only an agent can be played so, and only in Postgres.
 ``WEFT_CRASH_URL`` names a database of Postgres, which is emptied before each trial; else every trial has a file.
 ``WEFT_CRASH_REDIS`` puts a write-ahead log before it, with the policy ``WEFT_CRASH_HOT``.
 Prints one JSON line.
@@ -41,6 +41,7 @@ from tests.crash import (
     patch_scenario,
     scenario,
     schedule_scenario,
+    set_scenario,
     start_scenario,
 )
 from weft.ports.boundary import set_hook
@@ -59,6 +60,7 @@ SCENARIOS: dict[str, tuple[Any, Callable[[Path], None]]] = {
     "asked": (asked_scenario, checks.check_asked),
     "patch": (patch_scenario, checks.check_patches),
     "graph-patch": (graph_patch_scenario, checks.check_graph_patches),
+    "set": (set_scenario, checks.check_set),
     "move": (move_scenario, checks.check_move),
     "agent": (agent_scenario, checks.check_agent),
 }

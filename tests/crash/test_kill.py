@@ -54,6 +54,7 @@ def sweep(*words: str, url: str = "") -> dict[str, object]:
             ("asked", 1),
             ("patch", 1),
             ("graph-patch", 1),
+            ("set", 1),
             ("move", 1),
         ],
     ),
@@ -89,6 +90,7 @@ def test_killed_again_while_it_recovers_it_still_ends_right(tmp_path: Path, styl
         ("fork", 8),
         ("patch", 8),
         ("graph-patch", 8),
+        ("set", 4),
         ("move", 4),
     ],
 )
