@@ -159,7 +159,7 @@ def _reason(error: aiohttp.ClientError) -> str:
 def _request_id(body: bytes) -> str | int | None:
     try:
         found: Any = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return found.get("id") if isinstance(found, dict) and "method" in found else None
 
@@ -167,7 +167,7 @@ def _request_id(body: bytes) -> str | int | None:
 def _is_error(raw: bytes) -> bool:
     try:
         found: Any = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return isinstance(found, dict) and isinstance(found.get("error"), dict)
 

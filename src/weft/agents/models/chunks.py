@@ -13,6 +13,11 @@ PIECE_CHARS_MAX = 8_192
 PIECE_SECONDS = 0.05
 
 
+def without_nul(text: str) -> str:
+    """Return what a model said without the character that no store keeps."""
+    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
+
+
 def emit_results(emit: Callable[[dict[str, Any]], None], add: Sequence[ModelMessage]) -> None:
     """Write the results of tools that the model is about to read, or their beginnings."""
     for message in add:
@@ -48,7 +53,7 @@ class ChunkWriter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        text = "".join(self._texts)
+        text = without_nul("".join(self._texts))
         self._texts.clear()
         self._chars = 0
         for first in range(0, len(text), PIECE_CHARS_MAX):

@@ -16,7 +16,7 @@ import msgspec
 from weft.agents.conversation import Conversations, HeldBlob
 from weft.agents.models.aliases import ModelAlias, ModelAliases
 from weft.agents.models.cache import AnswerCache, ReusedFrom
-from weft.agents.models.chunks import ChunkWriter, emit_results
+from weft.agents.models.chunks import ChunkWriter, emit_results, without_nul
 from weft.agents.models.failures import ModelFailed
 from weft.agents.models.in_text import read_tool_in_text, with_tools_in_text
 from weft.agents.models.watch import ModelWatch
@@ -24,7 +24,17 @@ from weft.agents.spec import RequestParts
 from weft.core.budgets import MILLIONTHS
 from weft.core.values import encode
 from weft.errors import BadValue, Refused
-from weft.ports.models import ModelMessage, ModelPort, ModelReply, ModelRequest, ModelUsage, ToolDefinition
+from weft.ports.models import (
+    CallPart,
+    ModelMessage,
+    ModelPort,
+    ModelReply,
+    ModelRequest,
+    ModelUsage,
+    Part,
+    TextPart,
+    ToolDefinition,
+)
 from weft.steps.http.failures import is_final
 from weft.steps.secrets import REVEALED, strike_json
 from weft.steps.task import MODEL, Executor, Task, current_task
@@ -156,7 +166,7 @@ class ModelStep:
             emit({"kind": "text", "text": reply.message.text})
             self._watch.answered(alias, request, reply, 0.0, is_reused=True)
         emit({"kind": "usage", **msgspec.to_builtins(reply.usage)})
-        reply = msgspec.structs.replace(reply, message=without_secrets(reply.message))
+        reply = msgspec.structs.replace(reply, message=_storable(without_secrets(reply.message)))
         if reused is None:
             await self._cache.remember(alias, request, run_id, reply)
         _spend(task, alias, reply.usage if reused is None else ModelUsage())
@@ -248,6 +258,19 @@ def without_secrets(message: ModelMessage) -> ModelMessage:
     return _decode_message(strike_json(_encode_message(message)))
 
 
+def _storable(message: ModelMessage) -> ModelMessage:
+    """Return a message that every store keeps, whatever the model said."""
+    return msgspec.structs.replace(message, parts=tuple(map(_storable_part, message.parts)))
+
+
+def _storable_part(part: Part) -> Part:
+    if isinstance(part, TextPart):
+        return TextPart(without_nul(part.text))
+    if isinstance(part, CallPart):
+        return CallPart(id=without_nul(part.id), name=without_nul(part.name), arguments=without_nul(part.arguments))
+    return part
+
+
 def _answer(alias: ModelAlias, reply: ModelReply, link: HeldBlob, reused: ReusedFrom | None) -> ModelAnswer:
     message = reply.message
     return ModelAnswer(
@@ -257,7 +280,7 @@ def _answer(alias: ModelAlias, reply: ModelReply, link: HeldBlob, reused: Reused
         calls=tuple(AskedCall(call.id, call.name, call.arguments) for call in message.calls),
         finish=reply.finish,
         usage=reply.usage,
-        model=reply.model,
+        model=without_nul(reply.model),
         alias=alias.name,
         money=alias.prices.cost(reply.usage) if alias.prices is not None else None,
         currency=alias.prices.currency if alias.prices is not None else "",

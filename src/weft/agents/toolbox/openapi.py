@@ -56,7 +56,7 @@ def read_document(raw: bytes) -> dict[str, Any]:
         raise BadValue(f"The OpenAPI document has {len(raw):,} bytes; the limit is {DOCUMENT_BYTES_MAX:,}.")
     try:
         found = msgspec.json.decode(raw)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         found = None
     if not isinstance(found, dict) or not isinstance(found.get("paths"), dict):
         raise BadValue("This is no OpenAPI document in JSON: it has no paths.")

@@ -9,6 +9,8 @@ import msgspec
 
 from weft.agents.models.step import ModelAnswer
 from weft.agents.spec import FINAL_OUTPUT, AgentSpec
+from weft.core import values
+from weft.errors import WeftError
 from weft.runtime.schemas import schema_findings
 from weft.steps.codec import Codec
 from weft.steps.misfits import Misfit
@@ -44,7 +46,11 @@ def read_output(spec: AgentSpec, answer: ModelAnswer, codec: Codec[Any] | None) 
             return Output(problem=f'{FINAL_OUTPUT} takes {{"value": …}}. Call it with the answer there.')
         raw = msgspec.json.encode(given["value"])
     problem = _misfit(spec.output, raw, codec)
-    return Output(problem=problem) if problem else Output(msgspec.json.decode(raw))
+    if problem:
+        return Output(problem=problem)
+    value = msgspec.json.decode(raw)
+    problem = _unstorable(value)
+    return Output(problem=problem) if problem else Output(value)
 
 
 def read_choice(answer: ModelAnswer) -> dict[str, Any] | None:
@@ -52,7 +58,16 @@ def read_choice(answer: ModelAnswer) -> dict[str, Any] | None:
     final = next((call for call in answer.calls if call.name == FINAL_OUTPUT), None)
     raw = cut_json(final.arguments if final is not None else answer.text)
     found = msgspec.json.decode(raw) if raw is not None else None
-    return found if isinstance(found, dict) else None
+    return found if isinstance(found, dict) and not _unstorable(found) else None
+
+
+def _unstorable(value: Any) -> str:
+    """Return why no log can have this answer: it is nested too deeply, say. Empty if one can."""
+    try:
+        values.encode(value, what="Your answer has")
+    except WeftError as error:
+        return error.message
+    return ""
 
 
 def cut_json(text: str) -> bytes | None:
