@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 
 import pytest
 
@@ -206,3 +207,23 @@ def test_an_exception_raised_by_weft_itself_keeps_its_frames() -> None:
 
     assert "NotAsync" in text
     assert 'File "' in text
+
+
+def test_a_long_message_with_control_characters_costs_as_little_as_any_other() -> None:
+    def cost(message: str) -> float:
+        begin = time.process_time()
+        shown = traceback_of(raised(message))
+        assert len(shown.encode()) <= BYTES_MAX
+        assert "\0" not in shown
+        return time.process_time() - begin
+
+    plain = max(cost("y" * 4_000_000), 0.05)
+    assert cost("\0\x1b" + "y" * 4_000_000) < 8 * plain
+    assert cost("\ud800" + "y" * 4_000_000) < 8 * plain
+
+
+def raised(message: str) -> Exception:
+    try:
+        raise ValueError(message)
+    except ValueError as error:
+        return error

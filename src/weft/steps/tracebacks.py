@@ -70,7 +70,7 @@ def _formatted(found: TracebackException) -> str:
     for part in parts:
         _keep(part, _from_users(part.stack))
     text = _text(found)
-    if len(text.encode()) > BYTES_MAX:
+    if len(text.encode("utf-8", "replace")) > BYTES_MAX:
         for part in parts:
             _keep(part, [frame for frame in part.stack or () if is_users(frame.filename)])
         text = _text(found)
@@ -106,14 +106,21 @@ def _parts(found: TracebackException) -> Iterator[TracebackException]:
 
 def _text(found: TracebackException) -> str:
     lines = "".join(found.format()).rstrip().split("\n")
-    text = strike("\n".join(line for line in lines if not line.endswith(_RECORDED)))
-    return text.translate(_VISIBLE).encode("utf-8", "replace").decode()
+    return strike("\n".join(line for line in lines if not line.endswith(_RECORDED)))
 
 
 def _shortened(text: str) -> str:
-    raw = text.encode()
+    """Return a text that is printable and not too long. Only what is kept of it is made printable, which is slow."""
+    raw = text.encode("utf-8", "replace")
     if len(raw) <= BYTES_MAX:
-        return text
+        raw = _printable(raw)
+    if len(raw) <= BYTES_MAX:
+        return raw.decode()
     note = f"\n… {len(raw) - BYTES_MAX:,} bytes omitted …\n"
     tail = BYTES_MAX - _HEAD - len(note.encode())
-    return f"{raw[:_HEAD].decode(errors='ignore')}{note}{raw[-tail:].decode(errors='ignore')}"
+    head, end = _printable(raw[:_HEAD])[:_HEAD], _printable(raw[-tail:])[-tail:]
+    return f"{head.decode(errors='ignore')}{note}{end.decode(errors='ignore')}"
+
+
+def _printable(raw: bytes) -> bytes:
+    return raw.decode(errors="ignore").translate(_VISIBLE).encode()
