@@ -12,7 +12,8 @@ from tests.ui.served import Served, quoted
 MARKUP = "<img src=x onerror=\"document.title='ran'\"><script>document.title='ran'</script>"
 FOREIGN = "\u202eright to left\u202c \u05e9\u05dc\u05d5\u05dd \U0001f469\u200d\U0001f680 e\u0301"
 LONG = "long " * 2_000
-MEGABYTES = 4_000_000
+SIZES = (4_000_000, 16 * 1024 * 1024 - 100)
+"""The second is nearly the largest value there may be."""
 LEVELS = 60
 
 
@@ -62,11 +63,12 @@ def test_a_text_is_shown_as_text_on_every_screen(page: Page, shop: Served, numbe
 
 
 @pytest.mark.proof
-def test_a_value_of_four_megabytes_shows_its_head_and_its_size(page: Page, shop: Served) -> None:
-    shop.start("large", "huge", size=MEGABYTES)
-    shop.until("huge", "completed")
+@pytest.mark.parametrize("size", SIZES)
+def test_a_large_value_shows_its_head_and_its_size(page: Page, shop: Served, size: int) -> None:
+    shop.start("large", f"huge-{size}", size=size)
+    shop.until(f"huge-{size}", "completed")
 
-    page.goto("/runs/huge?tab=data")
+    page.goto(f"/runs/huge-{size}?tab=data")
 
     expect(page.get_by_role("link", name="Download").first).to_be_visible()
     assert page.evaluate("document.body.textContent.length") < 1_000_000

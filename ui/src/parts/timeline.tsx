@@ -41,7 +41,7 @@ export function Timeline({ run, automatic }: { run: RunChosen; automatic: string
         </div>
         {control.error !== null && <ProblemNote error={control.error} retry={control.retry} />}
         {control.data && rows.rows.length === 0 && (
-          <p className="muted tl-none">{run.q ? `Nothing here matches “${run.q}”.` : "Nothing has begun yet."}</p>
+          <p className="muted tl-none">{run.q ? `Nothing here matches “${run.q}”.` : "No step has begun."}</p>
         )}
         <Rows control={control} rows={rows} marks={groups.map((group) => group.x)} at={run.at === null ? null : control.now} />
       </div>

@@ -1,7 +1,7 @@
 /** Goals: the catalogue of steps, and in it the plan of what is wanted, with a reason on every step that is not in it. */
 import "./goals.css";
 
-import { useState, type ReactElement } from "react";
+import { useEffect, useState, type ReactElement } from "react";
 
 import { useAsked } from "../api/queries";
 import { api, read } from "../api/client";
@@ -26,6 +26,10 @@ export default function Goals(): ReactElement {
   const plan = usePlan(asked, !isAll);
   // A step that gives nothing joins the catalogue when it is first planned as a goal.
   const known = Object.keys(plan.data?.roles ?? {}).length;
+  const { refetch: askStepsAgain } = steps;
+  useEffect(() => {
+    if (known > 0) void askStepsAgain();
+  }, [known, askStepsAgain]);
   const catalogue = useAsked(["catalogue", known], (signal) => read(api.GET("/api/v1/catalogue/picture", { signal })) as Promise<DrawnPicture>, { enabled: isAll });
   const [isOutline, setOutline] = useState(false);
   const selected = chosen.get("sel");
