@@ -1,7 +1,7 @@
 """Pages that comments cite and links between pages lead somewhere."""
 
+import functools
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,6 +20,7 @@ UNPUBLISHED = re.compile(
 )
 
 
+@functools.cache
 def anchors(page: Path) -> set[str]:
     """The anchors that GitHub makes from the headings of a page."""
     headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text()), re.MULTILINE)
@@ -32,14 +33,18 @@ def leads_nowhere(page: Path, anchor: str) -> bool:
 
 def is_a_file(name: str) -> bool:
     """Whether this is a path in the repository, or the end of one in the package."""
-    found = (ROOT / "src").rglob(Path(name).name)
-    return (ROOT / name).exists() or any(path.as_posix().endswith(f"/{name}") for path in found)
+    return (ROOT / name).exists() or any(path.endswith(f"/{name}") for path in package())
 
 
-def sources() -> Iterator[Path]:
-    for folder in ("src", "tests", "bench", "examples"):
-        for ending in ("*.py", "*.sql"):
-            yield from (path for path in (ROOT / folder).rglob(ending) if path != Path(__file__))
+@functools.cache
+def package() -> list[str]:
+    return [path.as_posix() for path in sources() if path.is_relative_to(ROOT / "src")]
+
+
+@functools.cache
+def sources() -> list[Path]:
+    found = [path for folder in ("src", "tests", "bench", "examples") for path in (ROOT / folder).rglob("*.*")]
+    return [path for path in found if path.suffix in {".py", ".sql"} and path != Path(__file__)]
 
 
 def test_every_page_that_a_comment_cites_exists() -> None:

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 import weft
+from tests import scale
 from weft.core.ids import RunId
 from weft.errors import UsageError
 from weft.runtime.log_limits import project_log_limits, read_log_limits
@@ -134,13 +135,15 @@ def test_who_prints_nothing_has_no_lines() -> None:
     assert asyncio.run(lines_of(quiet())) == []
 
 
-def test_ten_megabytes_in_a_loop_leave_the_beginning_the_end_and_a_number() -> None:
-    lines = asyncio.run(lines_of(noisy(100_000)))
+@pytest.mark.parametrize("count", scale.first(1, [10_000, 100_000]))
+def test_megabytes_in_a_loop_leave_the_beginning_the_end_and_a_number(count: int) -> None:
+    lines = asyncio.run(lines_of(noisy(count)))
 
     assert len(lines) == 1_100
-    assert [int(line.text) for line in (lines[0], lines[999], lines[1_000], lines[-1])] == [0, 999, 99_900, 99_999]
-    assert lines[-1].number == 100_000
-    assert lines[1_000].number == 99_901
+    ends = [int(line.text) for line in (lines[0], lines[999], lines[1_000], lines[-1])]
+    assert ends == [0, 999, count - 100, count - 1]
+    assert lines[-1].number == count
+    assert lines[1_000].number == count - 99
 
 
 def test_lines_are_written_in_groups(tmp_path: Path) -> None:
