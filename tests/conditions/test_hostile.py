@@ -276,7 +276,7 @@ anything = st.recursive(
 )
 
 
-@settings(max_examples=scaled(60, 700))
+@settings(max_examples=scaled(20, 700))
 @given(st.lists(tokens, max_size=14).map(" ".join) | st.text(alphabet=string.printable, max_size=40), anything)
 def test_random_text_on_random_values_gives_a_value_or_a_typed_error(text: str, value: Any) -> None:
     bound = {"output": value, "state": {}, "x": value}

@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-EXAMPLES = 64
+EXAMPLES = 24
 FEW = ["startRun", "listRuns", "getRun", "sendMessage", "decide", "claimTasks", "registerSteps", "plan"]
 
 

@@ -228,6 +228,7 @@ def _die(bench: Bench) -> None:
     bench.run(work())
 
 
+@pytest.mark.proof
 def test_siblings_of_a_call_that_kills_the_server_are_in_doubt_too(tmp_path: Path) -> None:
     bench = Bench(stdio(tmp_path))
 
@@ -257,6 +258,7 @@ def test_a_server_that_hangs_is_given_up_and_can_be_called_again(tmp_path: Path)
     assert bench.run(work()) == {"sum": 2}
 
 
+@pytest.mark.proof
 def test_a_server_that_floods_is_ended(tmp_path: Path) -> None:
     bench = Bench(stdio(tmp_path))
 
