@@ -38,7 +38,7 @@ from weft.stores import open_store
 HOSTS = (HostId("one"), HostId("two"))
 MOVES = 40
 WORLDS_PER_STORE = 20
-"""A store in memory is a new one each time, so that it does not grow."""
+"""They are played at once. A store in memory is a new one each time, so that it does not grow."""
 UNITS = ("tokens", "money:USD", "calls")
 
 
@@ -213,22 +213,26 @@ class LedgerWorld:
 
 
 async def soak(url: str, seeds: Sequence[int]) -> Counter[str]:
-    """Play one world for each seed, in one store. Returns how often what happened."""
+    """Play one world for each seed, in one store, several at once. Returns how often what happened."""
     seen = Counter[str]()
     for first in range(0, len(seeds), WORLDS_PER_STORE):
         store = open_store(url, durability="fast")
         await store.open()
         try:
-            for seed in seeds[first : first + WORLDS_PER_STORE]:
-                world = LedgerWorld(store, seed)
-                try:
-                    await world.play()
-                except AssertionError as error:
-                    raise AssertionError(f"world {seed}: {error}") from error
-                seen += world.seen
+            for found in await asyncio.gather(*(_play(store, n) for n in seeds[first : first + WORLDS_PER_STORE])):
+                seen += found
         finally:
             await store.close()
     return seen
+
+
+async def _play(store: Store, seed: int) -> Counter[str]:
+    world = LedgerWorld(store, seed)
+    try:
+        await world.play()
+    except AssertionError as error:
+        raise AssertionError(f"world {seed}: {error}") from error
+    return world.seen
 
 
 def run(work: Coroutine[Any, Any, Counter[str]]) -> Counter[str]:
