@@ -26,6 +26,7 @@ RULES = {
     "H19 epoch": "a drain without an answer is sent again under the same epoch",
     "H19 number": "the number of the row tells how much of a drain is there already",
     "H20": "a host drains its run before it claims it again",
+    "H20 hop": "a claim of the own run waits for the hop that is under way, and holds back the next one",
     "H21": "a run is drained before it is released",
     "H22": "a drain under way counts as not drained",
     "H25": "a run is claimed from another host only when its WAL is drained",
@@ -47,7 +48,7 @@ class Plan(NamedTuple):
     """How large a world is: what may happen in it, and how often."""
 
     kinds: frozenset[str] = frozenset({"hop"})
-    """What the run does: hop, command, irreversible, task, release."""
+    """What the run does: hop, command, irreversible, task, release; claim: two callers of its host claim it at once."""
     events: int = 2
     """How many events are decided at most, besides the end."""
     faults: int = 1
@@ -193,7 +194,7 @@ class Process(NamedTuple):
     slow: tuple[Request, tuple[str, int] | None] | None = None
     """Under way in the other lane, and the answer: the outcome and the number in the row."""
     is_unsure: bool = False
-    """Whether it has to claim its run again, because nobody answered."""
+    """Whether it has to claim its run again, because nobody answered, or because a second caller wants it."""
     takeover: Takeover | None = None
     has_begun: bool = False
     """Whether irreversible work is in its hands."""

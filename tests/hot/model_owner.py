@@ -32,6 +32,9 @@ def owner_moves(world: World, slot: int, plan: Plan, off: Off) -> Moves:
         if not host.is_busy and host.pending is None:
             yield from _decisions(world, slot, host, plan, off)
         yield from _offers(world, slot, host, off)
+        if "claim" in plan.kinds and world.events and not host.is_unsure:
+            called = world._replace(events=world.events - 1)
+            yield "a second caller claims it", called.with_host(slot, host._replace(is_unsure=True))
     yield from _own_wal(world, slot, host, plan, off)
 
 
@@ -45,7 +48,7 @@ def _answers(world: World, slot: int, host: Process, off: Off) -> Moves:
             server, answer = append(world.server, request, off)
             yield "redis performs", world._replace(server=server).with_host(slot, host._replace(hot=(request, answer)))
         else:
-            yield f"hears {answer} from redis", _heard_of_redis(world, slot, host)
+            yield f"hears {answer} from redis", _heard_of_redis(world, slot, host, off)
     if host.slow is not None:
         asked, told = host.slow
         if told is None:
@@ -58,13 +61,13 @@ def _answers(world: World, slot: int, host: Process, off: Off) -> Moves:
             yield f"hears {told[0]}", _heard_of_store(world, slot, host, off)
 
 
-def _heard_of_redis(world: World, slot: int, host: Process) -> World:
+def _heard_of_redis(world: World, slot: int, host: Process, off: Off) -> World:
     assert host.hot is not None
     (request, answer), event = host.hot, host.hot[0].event
     if answer != "ok":
         return world.with_host(slot, broken(host))
     host = host._replace(hot=None, n=request.n)
-    if event.epoch != host.epoch:
+    if event.epoch != host.epoch and "H20 hop" not in off:
         return world.with_host(slot, host)
     host = host._replace(log=(*host.log, event), numbers=(*host.numbers, request.n))
     return _effects(acknowledged(world, event, request.wal), slot, host, event)
@@ -184,7 +187,7 @@ def _slow_lane(world: World, slot: int, host: Process, off: Off) -> Moves:
     elif host.tail:
         drain = Request("commit", host.id, host.epoch, host.known, host.tail)
         yield "drain", world.with_host(slot, host._replace(slow=(drain, None)))
-    if host.hot is not None or host.pending is not None:
+    if host.pending is not None or (host.hot is not None and not (host.is_unsure and "H20 hop" in off)):
         return
     if host.is_unsure:
         if not host.tail or off & {"H20", "H19 epoch"}:

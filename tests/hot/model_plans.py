@@ -45,6 +45,7 @@ CAUGHT: dict[str, tuple[Plan, str]] = {
     "H19 epoch": (plan("hop", "unanswered", "death"), NO_LOSS),
     "H19 number": (plan("hop", "unanswered"), ONE_HISTORY),
     "H20": (plan("hop", "unanswered", "death"), NO_LOSS),
+    "H20 hop": (plan("hop claim", events=2), NO_LOSS),
     "H21": (plan("hop release", events=2), NO_LOSS),
     "H22": (plan("hop", "death", events=2), NO_LOSS),
     "H25": (plan("hop", "death"), NO_LOSS),
@@ -82,5 +83,5 @@ LARGE = {
 }
 """Each of them whole takes minutes."""
 
-WILD = Plan(frozenset({"hop", "command", "irreversible", "task", "release"}), events=8, faults=5, wals=5)
+WILD = Plan(frozenset({"hop", "command", "irreversible", "task", "release", "claim"}), events=8, faults=5, wals=5)
 """Too large to be tried whole: it is walked at random."""

@@ -17,6 +17,7 @@ from weft.errors import Unavailable
 from weft.ports.store import Outcome
 from weft.ports.tasks import TaskOffer
 from weft.stores.hot import hot_lane
+from weft.stores.hot.keeper import TICK_SECONDS
 from weft.stores.hot.policy import END, EVENT, hot_policy
 
 
@@ -216,6 +217,59 @@ def test_a_claim_waits_for_the_hop_that_is_under_way(expected: int) -> None:
         assert scene.stored().seq == 2
 
     hot_scene(acts, server=_SlowServer)
+
+
+@pytest.mark.parametrize("between", ["a reader", "a commit"])
+def test_no_hop_goes_to_the_wal_while_its_run_is_claimed(between: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others who read or write the run meanwhile do not make it hot: what is acknowledged then could not be drained."""
+
+    async def acts(scene: HotScene) -> None:
+        inner, may_claim = scene.store.log._log, asyncio.Event()  # type: ignore[attr-defined]
+        claim = inner.claim
+
+        async def claim_later(*args: Any, **options: Any) -> Any:
+            await may_claim.wait()
+            return await claim(*args, **options)
+
+        monkeypatch.setattr(inner, "claim", claim_later)
+        claiming = asyncio.create_task(scene.claim(1))
+        await calm()
+        if between == "a reader":
+            await scene.store.log.load(RunUid(RUN), fold=1)
+        else:
+            await scene.hop(0, through=True)
+            await asyncio.sleep(2 * TICK_SECONDS)
+        done = scene.stored().seq
+        await scene.hop(done)
+        assert (scene.entries(), scene.stored().seq) == (0, done + 1)
+        may_claim.set()
+        assert await claiming == [2]
+        await scene.hop(done + 1, epoch=2)
+        assert scene.entries() == 1, "the run is hot again"
+
+    hot_scene(acts)
+
+
+def test_an_answer_that_comes_after_a_claim_does_not_undo_what_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def acts(scene: HotScene) -> None:
+        inner, may_answer = scene.store.log._log, asyncio.Event()  # type: ignore[attr-defined]
+        commit = inner.commit
+
+        async def answer_later(*args: Any) -> Any:
+            outcomes = await commit(*args)
+            await may_answer.wait()
+            return outcomes
+
+        monkeypatch.setattr(inner, "commit", answer_later)
+        through = asyncio.create_task(scene.hop(0, through=True))
+        await calm()
+        assert await scene.claim(1) == [2]
+        may_answer.set()
+        await through
+        await scene.hop(1, epoch=2)
+        assert scene.entries() == 1
+
+    hot_scene(acts)
 
 
 def test_a_hop_of_a_run_that_was_lost_meanwhile_is_judged_by_the_store() -> None:

@@ -16,7 +16,7 @@ from weft.ports.boundary import boundary
 from weft.ports.store import Append
 from weft.ports.wal_server import WalServer
 from weft.stores.hot.entries import ENTRY_APPENDS_MAX, ENTRY_BYTES_MAX, encode, size_max
-from weft.stores.hot.owned_runs import OwnedRun, OwnedRuns, is_plain
+from weft.stores.hot.owned_runs import OwnedRuns, is_plain
 from weft.stores.hot.policy import HotPolicy
 from weft.stores.hot.tails import Tails
 
@@ -94,13 +94,13 @@ class HotLane:
         self.on_hops()
         return True
 
-    async def take(self, uids: Sequence[RunUid]) -> dict[RunUid, OwnedRun]:
-        """Return those of these runs that are known and forget them, while no hop is under way.
+    async def hold(self, uids: Sequence[RunUid]) -> None:
+        """Write no hops of these runs until they are let go. Waits for the one that is under way.
 
         A hop that is acknowledged after its run was drained and claimed again could not be drained any more.
         """
         async with self._lock:
-            return {uid: run for uid in uids if (run := self._runs.take(uid)) is not None}
+            self._runs.hold(uids)
 
     def break_wal(self, wal: int, reason: str) -> None:
         """Never write to this WAL again."""

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from weft.core.ids import Epoch, HostId, RunUid, Seq
 from weft.ports.retention import AuditEntry
 from weft.ports.store import Append, Loaded, Outcome, Release, RunLog, RunRow, StoredEvent
 from weft.stores.hot.hot_lane import HotLane, entries
-from weft.stores.hot.owned_runs import OwnedRun, OwnedRuns
+from weft.stores.hot.owned_runs import OwnedRuns
 from weft.stores.hot.tails import Tails
 from weft.stores.hot.through_lane import ThroughLane
 from weft.stores.judge import check_numbering
@@ -85,19 +86,26 @@ class HotLog:
 
     async def write_together(self, batch: Sequence[Append], entry: AuditEntry | None = None) -> Sequence[Outcome]:
         uids = [append.uid for append in batch]
-        await self._put_aside(uids)
-        return await self._log.write_together(batch, entry)
+        async with self._drained(uids):
+            outcomes = await self._log.write_together(batch, entry)
+            for uid in uids:
+                self._runs.forget(uid)
+        return outcomes
 
-    async def _put_aside(self, uids: Sequence[RunUid]) -> dict[RunUid, OwnedRun]:
-        """Drain runs, and let their appends go to the durable store from here on. Returns what was known of them."""
-        aside = await self._hot.take(uids)
+    @asynccontextmanager
+    async def _drained(self, uids: Sequence[RunUid]) -> AsyncIterator[None]:
+        """Drain runs, and keep their hops out of the WAL to the end of the block. If it fails, nothing is known."""
+        await self._hot.hold(uids)
         try:
             await self._through.flush_each(uids)
-        except BaseException:
-            for uid, run in aside.items():
-                self._runs.put_back(uid, run)
-            raise
-        return aside
+            try:
+                yield
+            except BaseException:
+                for uid in uids:
+                    self._runs.forget(uid)
+                raise
+        finally:
+            self._runs.let_go(uids)
 
     # --- ownership ------------------------------------------------------------------------------------------------
 
@@ -105,21 +113,18 @@ class HotLog:
         self, uids: Sequence[RunUid], host: HostId, *, expected: Mapping[RunUid, Epoch]
     ) -> Sequence[RunRow]:
         """Claim runs. The tail of an own run is drained under its old epoch first, or nobody could drain it later."""
-        aside = await self._put_aside(uids)
-        claimed = await self._log.claim(uids, host, expected=expected)
-        for row in claimed:
-            self._runs.learn(row)
-            aside.pop(row.uid, None)
-        for uid, run in aside.items():
-            self._runs.put_back(uid, run)
+        async with self._drained(uids):
+            claimed = await self._log.claim(uids, host, expected=expected)
+            for row in claimed:
+                self._runs.learn(row)
         return claimed
 
     async def release(self, releases: Sequence[Release]) -> Sequence[Outcome]:
-        aside = await self._put_aside([release.uid for release in releases])
-        outcomes = await self._log.release(releases)
-        for release, outcome in zip(releases, outcomes, strict=True):
-            if outcome is not Outcome.ACCEPTED and release.uid in aside:
-                self._runs.put_back(release.uid, aside[release.uid])
+        async with self._drained([release.uid for release in releases]):
+            outcomes = await self._log.release(releases)
+            for release, outcome in zip(releases, outcomes, strict=True):
+                if outcome is Outcome.ACCEPTED:
+                    self._runs.forget(release.uid)
         return outcomes
 
     # --- reading --------------------------------------------------------------------------------------------------

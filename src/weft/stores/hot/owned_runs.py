@@ -6,6 +6,7 @@ expects it, is no reason to refuse the append: it goes to the durable store, whi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -34,6 +35,7 @@ class OwnedRuns:
         self.host: HostId | None = None
         """The host of this process; None before it has joined."""
         self._runs: dict[RunUid, OwnedRun] = {}
+        self._held = Counter[RunUid]()
 
     def __contains__(self, uid: RunUid) -> bool:
         return uid in self._runs
@@ -41,9 +43,21 @@ class OwnedRuns:
     def find(self, append: Append) -> OwnedRun | None:
         """Return the run of an append, if it is exactly where the append begins."""
         run = self._runs.get(append.uid)
-        if run is None or run.epoch != append.epoch or run.seq != append.seq:
+        if run is None or run.epoch != append.epoch or run.seq != append.seq or append.uid in self._held:
             return None
         return run
+
+    def hold(self, uids: Sequence[RunUid]) -> None:
+        """Let no append find these runs until they are let go: something else than a hop is under way."""
+        self._held.update(uids)
+
+    def let_go(self, uids: Sequence[RunUid]) -> None:
+        """Take back one ``hold``."""
+        for uid in uids:
+            if self._held[uid] > 1:
+                self._held[uid] -= 1
+            else:
+                del self._held[uid]
 
     def learn(self, row: RunRow) -> None:
         """Take over what the durable store says of a run. Its tail must be empty."""
@@ -52,20 +66,16 @@ class OwnedRuns:
         else:
             self._runs[row.uid] = OwnedRun(row.epoch, row.seq, row.wal)
 
-    def learn_accepted(self, append: Append, host: HostId, wal: int | None) -> None:
-        """Take over that the durable store has accepted an append. ``wal``: the WAL that the row of the run names."""
+    def learn_accepted(self, append: Append, host: HostId, wal_of_new: int | None) -> None:
+        """Take over that the durable store has accepted an append. ``wal_of_new``: what the row of a new run names."""
+        run = self._runs.get(append.uid)
+        if run is not None and run.epoch > append.epoch:
+            return  # it was claimed since
         if host != self.host or append.reopen is not None or append.status in OVER_STATUSES:
-            return
-        if append.create is None or append.create.owner == host:
+            self.forget(append.uid)
+        elif append.create is None or append.create.owner == host:
+            wal = wal_of_new if append.create is not None else run.wal if run is not None else None
             self._runs[append.uid] = OwnedRun(append.epoch, Seq(append.seq + len(append.events)), wal)
-
-    def take(self, uid: RunUid) -> OwnedRun | None:
-        """Return a run and forget it, for as long as something else than a hop is under way."""
-        return self._runs.pop(uid, None)
-
-    def put_back(self, uid: RunUid, run: OwnedRun) -> None:
-        """Know a run again, because nothing has changed."""
-        self._runs.setdefault(uid, run)
 
     def forget(self, uid: RunUid) -> None:
         self._runs.pop(uid, None)
@@ -75,7 +85,9 @@ class OwnedRuns:
 
     def unattached(self, wal: int) -> Iterator[tuple[RunUid, OwnedRun]]:
         """Return the runs whose rows do not name this WAL, and may do so."""
-        return ((uid, run) for uid, run in self._runs.items() if wal not in {run.wal, run.refused})
+        return (
+            (uid, run) for uid, run in self._runs.items() if wal not in {run.wal, run.refused} and uid not in self._held
+        )
 
     def attach(self, wal: int, asked: Sequence[tuple[RunUid, OwnedRun]], attached: Sequence[RunUid]) -> None:
         """Take over that the rows of these runs name a WAL, except those that were not attached."""

@@ -19,7 +19,7 @@ from weft.errors import UsageError
 from weft.ports.boundary import boundary
 from weft.ports.store import Append, Outcome, Store
 from weft.stores.hot.drain_waits import DrainWaits
-from weft.stores.hot.owned_runs import OwnedRun, OwnedRuns
+from weft.stores.hot.owned_runs import OwnedRuns
 from weft.stores.hot.policy import HotPolicy
 from weft.stores.hot.tails import Tail, Tails
 from weft.stores.judge import is_anothers, is_elsewhere
@@ -72,26 +72,29 @@ class ThroughLane:
             await self._lock.acquire()
         finally:
             self._in_line -= carries
+        uids = [append.uid for append in batch]
+        self._runs.hold(uids)
         try:
-            owned = {append.uid: run for append in batch if (run := self._runs.take(append.uid)) is not None}
             wal = self.wal_of_new()
             for append in batch:
                 await self._make_way(append)
             outcomes = await self._commit_merged(batch, host)
+        except BaseException:
+            for uid in uids:
+                self._runs.forget(uid)  # it is unknown what the durable store has
+            raise
+        else:
             if wal != self.wal_of_new():
                 wal = None
             for append, outcome in zip(batch, outcomes, strict=True):
-                self._learn(append, outcome, host, owned.get(append.uid), wal)
+                if outcome is Outcome.ACCEPTED:
+                    self._runs.learn_accepted(append, host, wal)
+                elif is_anothers(outcome) or is_elsewhere(outcome):
+                    self._runs.forget(append.uid)
             return outcomes
         finally:
+            self._runs.let_go(uids)
             self._lock.release()
-
-    def _learn(self, append: Append, outcome: Outcome, host: HostId, owned: OwnedRun | None, wal: int | None) -> None:
-        if outcome is Outcome.ACCEPTED:
-            named = wal if append.create is not None else owned.wal if owned is not None else None
-            self._runs.learn_accepted(append, host, named)
-        elif owned is not None and not (is_anothers(outcome) or is_elsewhere(outcome)):
-            self._runs.put_back(append.uid, owned)
 
     async def _make_way(self, append: Append) -> None:
         """Drain the tail of a run on its own as far as it does not fit into one append with what follows it."""
