@@ -10,9 +10,12 @@ import pytest
 
 import weft
 from tests import servers
+from tests.contract.kit import HERE, RUN, append, new
 from tests.redis_server import RedisServer
 from weft.cli.run_list import print_status
 from weft.errors import UsageError
+from weft.ports.store import Outcome
+from weft.stores import RedisUse, open_store
 
 WAIT_SECONDS_MAX = 60.0
 
@@ -102,6 +105,35 @@ def test_the_log_the_row_of_the_host_and_the_status_say_what_may_be_lost(
     document, _, text = printed.partition("\nstore")
     assert json.loads(document)["redis"][0]["hosts"] == 1
     assert "redis   1 host: Redis at" in text
+
+
+def test_a_host_that_uses_redis_as_an_aid_only_reads_the_log_of_a_dead_host(url: str, own_redis: RedisServer) -> None:
+    async def die() -> None:
+        store = open_store(url, redis=RedisUse(url=own_redis.url, hot="end"))
+        await store.open()
+        await store.hosts.join(HERE, lease_ms=100)
+        for given in (append(count=0, create=new(RUN)), append(count=2), append(seq=2)):
+            assert await store.log.commit([given], HERE) == [Outcome.ACCEPTED]
+        await store.close()
+
+    async def play() -> None:
+        async with app_of(url, own_redis, None) as app:
+            wals = app.service.store.wals
+            assert wals is not None
+
+            async def is_drained() -> bool:
+                return not await wals.undrained([HERE])
+
+            await until(is_drained)
+            row = await app.service.store.directory.row(RUN)
+            assert row is not None
+            assert row.seq == 3, "waiting for a minute and giving it up would have lost them"
+            assert await wals.losses() == []
+        assert own_redis.command("KEYS", "*:log") == []
+
+    asyncio.run(die())
+    assert len(own_redis.command("KEYS", "*:log")) == 1
+    asyncio.run(play())
 
 
 async def _has_report(app: weft.App) -> bool:

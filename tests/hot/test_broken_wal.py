@@ -8,8 +8,11 @@ from typing import Any
 import pytest
 
 from tests.code.timeless import calm
-from tests.contract.kit import HERE, OTHER, RUN, append
+from tests.contract.kit import HERE, OTHER, RUN, THERE, append
 from tests.hot.hot_scene import ACCEPTED, HotScene, hot_scene
+from tests.hot.memory_server import Held
+from weft.stores.hot.keeper import REMOVE_SECONDS, TICK_SECONDS
+from weft.stores.memory import wals as memory_wals
 
 
 async def _break(scene: HotScene) -> None:
@@ -180,5 +183,20 @@ def test_a_host_that_leaves_drains_and_leaves_nothing_behind() -> None:
         assert scene.stored().seq == 1
         assert scene.disk.wals == {}
         assert await scene.durable.wals.undrained([HERE]) == []
+
+    hot_scene(acts)
+
+
+def test_what_is_left_of_a_wal_that_was_given_up_is_removed_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Redis was away when others gave it up, so its keys are still there."""
+    monkeypatch.setattr(memory_wals, "KEPT_MS", 0)
+
+    async def acts(scene: HotScene) -> None:
+        old = await scene.durable.wals.open(THERE, "redis")
+        scene.disk.wals[old] = Held()
+        await scene.durable.wals.mark_drained(old, forced=True)
+        await asyncio.sleep(REMOVE_SECONDS + 2 * TICK_SECONDS)
+        used = scene.store.hot_lane.wal
+        assert list(scene.disk.wals) == list(scene.durable.content.wals) == [used]
 
     hot_scene(acts)

@@ -18,6 +18,8 @@ from weft.stores.hot.entries import encode
 from weft.stores.hot.name_of_dead import RUNS_PER_COMMIT
 from weft.stores.hot.takeover import PATIENCE_SECONDS, RETRY_SECONDS, Takeover, loss_sentence
 from weft.stores.memory import MemoryStore
+from weft.stores.memory import wals as memory_wals
+from weft.stores.postgres import wals as postgres_wals
 
 
 class HandClock:
@@ -225,6 +227,26 @@ def test_who_is_slower_counts_nothing_as_lost(scene: Scene, monkeypatch: pytest.
     take_over(slow)
 
     assert (scene.losses(), slow.lost) == ([], 0)
+
+
+def test_a_wal_that_was_drained_long_ago_is_forgotten_when_no_run_names_it(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    start(scene.store)
+    take_over(scene.taker())
+    assert go(scene.wals.old(limit=9)) == [], "it was drained just now"
+
+    monkeypatch.setattr(memory_wals, "KEPT_MS", 0)
+    monkeypatch.setattr(postgres_wals, "KEPT_MS", 0)
+    assert go(scene.wals.old(limit=9)) == [], "a run names it"
+    assert len(claim(scene.other, epoch=1, host=THERE)) == 1
+    assert go(scene.wals.old(limit=9)) == [scene.wal]
+
+    go(scene.wals.remove([scene.wal]))
+    assert go(scene.wals.old(limit=9)) == []
+    assert not go(scene.wals.note(scene.wal, 5)), "its host finds that it is not used any more"
+    assert not go(scene.wals.mark_drained(scene.wal))
+    assert go(scene.wals.open(HERE, "redis-1")) > scene.wal
 
 
 def test_nothing_is_asked_while_no_host_is_dead() -> None:

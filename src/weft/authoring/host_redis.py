@@ -23,9 +23,10 @@ class HostRedis:
         """``store`` is open."""
         self._use = use
         self._hot: HotStore | None = _hot_store(store) if use.hot else None
-        self._server = self._hot.server if self._hot is not None else wal_server(store, use)
+        self.server = self._hot.server if self._hot is not None else wal_server(store, use)
+        """Also reads what dead hosts have left there."""
         self._store = store
-        self._watch = RedisWatch(self._server, use.hot, self._problem)
+        self._watch = RedisWatch(self.server, use.hot, self._problem)
         self._buckets: RedisBuckets | None = None
 
     async def open(self, service: RunService) -> None:
@@ -58,7 +59,7 @@ class HostRedis:
         if self._buckets is not None:
             await self._buckets.close()
         if self._hot is None:
-            await self._server.close()
+            await self.server.close()
 
     def _problem(self) -> str:
         """Return why the hot path is off; empty if it is on."""

@@ -17,6 +17,8 @@ from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
 
 ATTACHED_PER_CALL = 1_000
 """How many runs are attached in one transaction."""
+KEPT_MS = 60 * 60 * 1000
+"""How long the row of a WAL is kept after it was drained."""
 LOSS_RUNS_MAX = 1_000
 """How many runs a loss names."""
 
@@ -120,6 +122,14 @@ class Wals(RedisIds, Protocol):
 
         ``forced``: nobody has read it. A loss is only recorded with the first call.
         """
+        ...
+
+    async def old(self, *, limit: int) -> Sequence[int]:
+        """Return WALs that were drained at least ``KEPT_MS`` ago and that no run names, oldest first."""
+        ...
+
+    async def remove(self, wals: Sequence[int]) -> None:
+        """Forget WALs that are old. Their keys in Redis must be gone: nobody knows of them afterwards."""
         ...
 
     async def losses(self) -> Sequence[Loss]:

@@ -30,6 +30,9 @@ TICK_SECONDS: Final = 1.0
 """How often to trim, to record the last entry, and to attach runs."""
 FIRST_SECONDS: Final = 1.0
 """How long a host that joins waits for its first WAL. It works without one until then."""
+REMOVE_SECONDS: Final = 600.0
+"""How often to look for WALs that were drained long ago."""
+WALS_PER_REMOVAL: Final = 100
 PAUSE_SECONDS_FIRST: Final = 0.1
 PAUSE_SECONDS_MAX: Final = 2.0
 
@@ -64,6 +67,7 @@ class WalKeeper:
         """A WAL that is no longer written, and not marked as drained yet."""
         self._opening = False
         self._noted = 0
+        self._removes_at = 0.0
         self._tick_seconds = TICK_SECONDS
         hot.on_broken = self._on_broken
         through.wal_of_new = self.wal_of_new
@@ -163,7 +167,7 @@ class WalKeeper:
         await self._remove(wal)
 
     async def _remove(self, wal: int) -> None:
-        # What stays behind is removed by nobody else, but harms nobody either.
+        # What stays behind is removed with the other old ones.
         with contextlib.suppress(StoreError, WalBroken):
             await self._server.delete(wal)
 
@@ -176,6 +180,18 @@ class WalKeeper:
             self._noted = self._hot.last
             if not await self._wals.note(wal, self._noted):
                 self._hot.break_wal(wal, "another host has drained it")
+        await self._remove_old()
+
+    async def _remove_old(self) -> None:
+        """Remove what is left of WALs that were drained long ago, also of hosts that died while Redis was away."""
+        now = asyncio.get_running_loop().time()
+        if now < self._removes_at:
+            return
+        self._removes_at = now + REMOVE_SECONDS
+        while old := await self._wals.old(limit=WALS_PER_REMOVAL):
+            for wal in old:
+                await self._server.delete(wal)
+            await self._wals.remove(old)
 
     async def _attach(self, wal: int, host: HostId) -> bool:
         """Attach some runs to the WAL. Returns whether there were any to attach.

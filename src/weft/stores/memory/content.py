@@ -116,6 +116,7 @@ class StoredWal(msgspec.Struct):
 
     wal: Wal
     drained: bool = False
+    drained_at: Millis = Millis(0)
     forced: bool = False
     """Whether it was marked as drained although nobody had read it."""
 
@@ -177,6 +178,7 @@ class MemoryContent:
         self.ids: dict[RunId, RunUid] = {}
         self.hosts: dict[HostId, JoinedHost] = {}
         self.wals: dict[int, StoredWal] = {}
+        self.last_wal = 0
         self.host_wals: dict[HostId, int] = {}
         """The newest WAL of each host that ever had one."""
         self.losses: list[Loss] = []
@@ -257,7 +259,12 @@ class MemoryContent:
     def wal_of(self, host: HostId) -> int | None:
         """Return the WAL that a host uses; None if it has none, or the last one is drained."""
         number = self.host_wals.get(host)
-        return None if number is None or self.wals[number].drained else number
+        return None if number is None or self.is_drained(number) else number
+
+    def is_drained(self, wal: int) -> bool:
+        """Return whether nobody needs a WAL any more."""
+        row = self.wals.get(wal)
+        return row is None or row.drained
 
     def with_slot(self, slot: str | None) -> list[StoredRun]:
         """Return the open runs with this slot, oldest first; none without a slot."""

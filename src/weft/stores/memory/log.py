@@ -88,7 +88,7 @@ class MemoryLog:
             run = self._content.runs.get(uid)
             if run is None or not is_current(run, expected.get(uid)):
                 continue
-            if not may_claim(run, host, drained=run.wal is None or self._content.wals[run.wal].drained):
+            if not may_claim(run, host, drained=run.wal is None or self._content.is_drained(run.wal)):
                 continue
             run.owner, run.epoch, run.wake_at = host, Epoch(run.epoch + 1), None
             run.wal = self._content.wal_of(host)
@@ -151,7 +151,7 @@ class MemoryLog:
 
     def _judge_together(self, append: Append) -> Outcome:
         run = self._content.runs.get(append.uid)
-        hot = run is not None and run.wal is not None and not self._content.wals[run.wal].drained
+        hot = run is not None and run.wal is not None and not self._content.is_drained(run.wal)
         return judge_together(run, append, hot=hot)
 
     def _create(self, new: NewRun) -> Outcome:

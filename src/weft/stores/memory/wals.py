@@ -9,8 +9,12 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
-from weft.ports.wals import Loss, Wal
+from weft.ports.wals import KEPT_MS, Loss, Wal
 from weft.stores.memory.content import MemoryContent, StoredWal
+
+
+def _now_ms() -> Millis:
+    return Millis(time.time_ns() // 1_000_000)
 
 
 class MemoryWals:
@@ -39,22 +43,21 @@ class MemoryWals:
         return {host: joined.redis for host, joined in self._content.hosts.items()}
 
     async def open(self, host: HostId, redis: str) -> int:
-        number = len(self._content.wals) + 1
-        opened_at = Millis(time.time_ns() // 1_000_000)
-        self._content.wals[number] = StoredWal(Wal(id=number, host=host, redis=redis, opened_at=opened_at, last=0))
+        number = self._content.last_wal = self._content.last_wal + 1
+        self._content.wals[number] = StoredWal(Wal(id=number, host=host, redis=redis, opened_at=_now_ms(), last=0))
         self._content.host_wals[host] = number
         return number
 
     async def note(self, wal: int, last: int) -> bool:
-        row = self._content.wals[wal]
-        if row.drained:
+        row = self._content.wals.get(wal)
+        if row is None or row.drained:
             return False
         row.wal = msgspec.structs.replace(row.wal, last=max(last, row.wal.last))
         return True
 
     async def attach(self, wal: int, host: HostId, runs: Mapping[RunUid, Epoch]) -> Sequence[RunUid]:
-        row = self._content.wals[wal]
-        if row.drained or row.wal.host != host:
+        row = self._content.wals.get(wal)
+        if row is None or row.drained or row.wal.host != host:
             return []
         attached = []
         for uid, epoch in runs.items():
@@ -73,13 +76,24 @@ class MemoryWals:
         return [row.wal for row in self._content.wals.values() if not row.drained and row.wal.host in hosts]
 
     async def mark_drained(self, wal: int, *, forced: bool = False, loss: Loss | None = None) -> bool:
-        row = self._content.wals[wal]
-        if row.drained:
+        row = self._content.wals.get(wal)
+        if row is None or row.drained:
             return False
-        row.drained, row.forced = True, forced
+        row.drained, row.forced, row.drained_at = True, forced, _now_ms()
         if loss is not None:
             self._content.losses.append(loss)
         return True
+
+    async def old(self, *, limit: int) -> Sequence[int]:
+        before = _now_ms() - KEPT_MS
+        named = {run.wal for run in self._content.open.values()}
+        rows = self._content.wals.items()
+        old = [number for number, row in rows if row.drained and row.drained_at <= before and number not in named]
+        return old[:limit]
+
+    async def remove(self, wals: Sequence[int]) -> None:
+        for wal in wals:
+            self._content.wals.pop(wal, None)
 
     async def losses(self) -> Sequence[Loss]:
         return list(self._content.losses)

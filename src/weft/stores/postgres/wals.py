@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from weft.core.ids import Epoch, HostId, RunId, RunUid
-from weft.ports.wals import ATTACHED_PER_CALL, Loss, Wal
+from weft.ports.wals import ATTACHED_PER_CALL, KEPT_MS, Loss, Wal
 from weft.stores.postgres.pool import Pool, fetch, fetch_value
 from weft.stores.postgres.session import Session
 
@@ -43,6 +43,12 @@ _MARK_DRAINED = f"""
     lost AS (INSERT INTO losses (wal, body) SELECT id, $3::text FROM marked WHERE $3::text IS NOT NULL)
     SELECT true FROM marked
 """  # noqa: S608
+# A run that names a WAL belongs to its host.
+_OLD = f"""
+    SELECT l.id FROM wals l WHERE l.drained_at <= {_NOW} - $1
+    AND NOT EXISTS (SELECT 1 FROM runs r WHERE r.owner = l.host AND r.wal = l.id) ORDER BY l.id LIMIT $2
+"""  # noqa: S608
+_REMOVE = "DELETE FROM wals WHERE id = ANY ($1::bigint[]) AND drained_at IS NOT NULL"
 _LOSSES = "SELECT body FROM losses WHERE acknowledged_at IS NULL ORDER BY wal"
 _ACKNOWLEDGE = f"""
     WITH known AS (UPDATE losses SET acknowledged_at = {_NOW} WHERE acknowledged_at IS NULL RETURNING 1)
@@ -122,6 +128,12 @@ class PostgresWals:
         for host in [host for host, number in self.in_use.items() if number == wal]:
             del self.in_use[host]
         return marked
+
+    async def old(self, *, limit: int) -> Sequence[int]:
+        return [int(number) for (number,) in await fetch(self._pool, _OLD, KEPT_MS, limit)]
+
+    async def remove(self, wals: Sequence[int]) -> None:
+        await fetch(self._pool, _REMOVE, list(wals))
 
     async def losses(self) -> Sequence[Loss]:
         return [msgspec.json.decode(body, type=Loss) for (body,) in await fetch(self._pool, _LOSSES)]

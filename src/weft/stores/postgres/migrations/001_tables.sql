@@ -135,8 +135,8 @@ CREATE TABLE hosts (
     redis    text                          -- the id of the Redis server that it sees
 );
 
--- The write-ahead logs of hosts, whose entries are in Redis. Numbers are never used again, and rows stay: a run that names
--- a WAL may be claimed by others only if its row says that it is drained.
+-- The write-ahead logs of hosts, whose entries are in Redis. Numbers are never used again. Rows stay as long as a run
+-- names the WAL: others may claim it only if the row says that the WAL is drained.
 CREATE TABLE wals (
     id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
     host       text COLLATE "C" NOT NULL,
