@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -138,6 +139,19 @@ def test_a_host_that_uses_redis_as_an_aid_only_reads_the_log_of_a_dead_host(url:
 
 async def _has_report(app: weft.App) -> bool:
     return bool(await reported(app))
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_a_host_says_what_redis_does_for_its_store(kind: str, tmp_path: Path, own_redis: RedisServer) -> None:
+    url = servers.database("hot_app") if kind == "postgres" else f"sqlite:///{tmp_path / 'weft.db'}"
+
+    async def play() -> None:
+        async with app_of(url, own_redis, None) as app:
+            said = app.service.status.redis().may_be_lost  # type: ignore[misc]
+            assert ("wakes hosts" in said) is (kind == "postgres")
+            assert "counts requests and carries tasks of streams, which the store keeps too" in said
+
+    asyncio.run(play())
 
 
 def test_a_server_that_evicts_is_refused_before_anything_runs(url: str, own_redis: RedisServer) -> None:

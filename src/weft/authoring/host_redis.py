@@ -10,6 +10,7 @@ from weft.ports.store import Store
 from weft.runtime.redis_watch import RedisReport, RedisWatch
 from weft.runtime.service import RunService
 from weft.stores import RedisUse, wal_server
+from weft.stores.redis_use import is_postgres
 
 if TYPE_CHECKING:
     from weft.stores.hot.store import HotStore
@@ -26,7 +27,7 @@ class HostRedis:
         self.server = self._hot.server if self._hot is not None else wal_server(store, use)
         """Also reads what dead hosts have left there."""
         self._store = store
-        self._watch = RedisWatch(self.server, use.hot, self._problem)
+        self._watch = RedisWatch(self.server, use.hot, self._problem, wakes=is_postgres(store.url))
         self._buckets: RedisBuckets | None = None
 
     async def open(self, service: RunService) -> None:

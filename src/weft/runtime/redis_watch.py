@@ -21,7 +21,8 @@ log = logging.getLogger("weft")
 LOOK_SECONDS: Final = 10.0
 FIRST_SECONDS: Final = 5.0
 """How long a start waits for the server. A host works without it."""
-NO_LOSS: Final = "Nothing is lost, whatever happens to Redis: it only wakes hosts and counts requests."
+NO_LOSS: Final = "Nothing is lost, whatever happens to Redis: it only {}, which the store keeps too."
+CARRIES: Final = "counts requests and carries tasks of streams"
 
 
 class RedisReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,11 +51,17 @@ class RedisReport(msgspec.Struct, frozen=True, kw_only=True):
 class RedisWatch:
     """Asks a server about itself now and then. ``report`` is what it last said."""
 
-    def __init__(self, server: IdentifiedServer, policy: str, problem: Callable[[], str] = lambda: "") -> None:
-        """``policy`` is that of the hot path, or empty. ``problem`` says why the hot path is off; empty if it is on."""
+    def __init__(
+        self, server: IdentifiedServer, policy: str, problem: Callable[[], str] = lambda: "", *, wakes: bool = True
+    ) -> None:
+        """``policy`` is that of the hot path, or empty. ``problem`` says why the hot path is off; empty if it is on.
+
+        ``wakes``: hosts hear over the server what others have written.
+        """
         self._server = server
         self._policy = policy
         self._problem = problem
+        self._no_loss = NO_LOSS.format(f"wakes hosts, {CARRIES}" if wakes else CARRIES)
         self._facts: ServerFacts | None = None
         self._silence = ""
         self._task: asyncio.Task[None] | None = None
@@ -71,7 +78,7 @@ class RedisWatch:
             server=server_text(self._facts) if self._facts is not None else "has not answered yet",
             used=not problem,
             problem=problem,
-            may_be_lost=promise(self._facts, hot_policy(self._policy)) if self._policy else NO_LOSS,
+            may_be_lost=promise(self._facts, hot_policy(self._policy)) if self._policy else self._no_loss,
         )
 
     async def check(self) -> None:

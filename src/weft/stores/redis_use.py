@@ -68,6 +68,11 @@ def redis_hints() -> RedisUse | None:
     return RedisUse(url=url)
 
 
+def is_postgres(store: str) -> bool:
+    """Return whether the URL of a store names Postgres, whose processes need a server to wake each other."""
+    return store.partition("://")[0] in POSTGRES
+
+
 def _check_hot(policy: str, redis: str, store: str) -> None:
     hot_policy(policy)
     if not redis:
@@ -75,7 +80,7 @@ def _check_hot(policy: str, redis: str, store: str) -> None:
             f"hot={policy!r} needs a Redis server, which holds steps until they are in Postgres.",
             hint='Name one: redis="redis://host:6379", WEFT_REDIS, or [tool.weft] redis. Or leave out `hot`.',
         )
-    if store.partition("://")[0] not in POSTGRES:
+    if not is_postgres(store):
         raise UsageError(
             f"hot={policy!r} needs a store in Postgres; the runs are in {shown_url(store)}.",
             hint='Leave out `hot`. On one machine, durability="fast" makes commits quick without a Redis server.',
