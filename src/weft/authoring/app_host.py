@@ -130,7 +130,6 @@ class AppHost:
             ids=self._ids,
             executor=self._executor,
             settings=self._settings,
-            wals=self._host_redis.server if self._host_redis is not None else None,
             about=described
             | {"steps": steps_version(catalogue.own_steps()), "inputs": catalogue.input_names()}
             | ({"models": describe(catalogue.models().all())} if catalogue.model_names() else {}),

@@ -24,10 +24,11 @@ class HostRedis:
         """``store`` is open."""
         self._use = use
         self._hot: HotStore | None = _hot_store(store) if use.hot else None
-        self.server = self._hot.server if self._hot is not None else wal_server(store, use)
-        """Also reads what dead hosts have left there."""
+        self._server = self._hot.server if self._hot is not None else wal_server(store, use)
+        if store.wals is not None:
+            store.wals.server = self._server
         self._store = store
-        self._watch = RedisWatch(self.server, use.hot, self._problem, wakes=is_postgres(store.url))
+        self._watch = RedisWatch(self._server, use.hot, self._problem, wakes=is_postgres(store.url))
         self._buckets: RedisBuckets | None = None
 
     async def open(self, service: RunService) -> None:
@@ -60,7 +61,7 @@ class HostRedis:
         if self._buckets is not None:
             await self._buckets.close()
         if self._hot is None:
-            await self.server.close()
+            await self._server.close()
 
     def _problem(self) -> str:
         """Return why the hot path is off; empty if it is on."""

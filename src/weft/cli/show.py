@@ -35,6 +35,7 @@ from weft.core.plurals import pluralize
 from weft.core.start_rules import key_of_slot, kind_of_slot
 from weft.errors import Failure, NotAllowed, RunUnreadable
 from weft.observe.activity import Activity, activity_of, note_idle
+from weft.observe.as_of import as_of
 from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.observe.fork_line import read_fork_line
@@ -80,6 +81,8 @@ async def print_run(run: str, *, children: bool, url: str | None, app: str | Non
         note_idle(history, activity)
         out.print(status_line(row, history, now))
         await print_header(out, service, row, history)
+        if (known := as_of(service, row)) is not None:
+            out.print(SafeText(f"as of   {moment(known)}: newer steps may be in Redis. Look again.", style="yellow"))
         for part in activity.progress:
             out.print(SafeText(str(part), style="cyan"))
         problem = await service.reader.problem(row)
@@ -217,6 +220,7 @@ async def _run_document(service: RunService, tree: RunTree) -> dict[str, Any]:
     return run_document(row) | {
         "started_at": iso(history.started),
         "retries": history.retries,
+        "as_of": iso(as_of(service, row)),
         "input": msgspec.json.decode(await service.values.load(given)),
         "result": msgspec.json.decode(await service.values.load(history.output)) if is_done else None,
         "failure": msgspec.to_builtins(history.failure) if history.status == "failed" else None,

@@ -7,13 +7,14 @@ another host claim the run. That a WAL is drained never becomes untrue.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Protocol
 
 import msgspec
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
+from weft.ports.wal_server import WalServer
 
 ATTACHED_PER_CALL = 1_000
 """How many runs are attached in one transaction."""
@@ -87,8 +88,29 @@ class RedisIds(Protocol):
         ...
 
 
-class Wals(RedisIds, Protocol):
+class Losses(Protocol):
+    """What was lost with WALs."""
+
+    async def losses(self) -> Sequence[Loss]:
+        """Return the losses that nobody has acknowledged, oldest first."""
+        ...
+
+    async def acknowledge_losses(self) -> int:
+        """Record that somebody knows of all losses so far. Returns how many they were."""
+        ...
+
+
+class Wals(RedisIds, Losses, Protocol):
     """The WALs of all hosts."""
+
+    server: WalServer | None
+    """The Redis server of this process, which may read the WALs of dead hosts there; None without one."""
+    on_asked: Callable[[RunUid], None]
+    """Called when another process asks the host of this one to drain a run."""
+
+    def ask_to_drain(self, uid: RunUid) -> None:
+        """Ask the owner of a run to bring its events into the durable store now. A hint: it may get lost."""
+        ...
 
     async def open(self, host: HostId, redis: str) -> int:
         """Record a new WAL of a host, before anything of it exists in Redis. Returns its number.
@@ -130,12 +152,4 @@ class Wals(RedisIds, Protocol):
 
     async def remove(self, wals: Sequence[int]) -> None:
         """Forget WALs that are old. Their keys in Redis must be gone: nobody knows of them afterwards."""
-        ...
-
-    async def losses(self) -> Sequence[Loss]:
-        """Return the losses that nobody has acknowledged, oldest first."""
-        ...
-
-    async def acknowledge_losses(self) -> int:
-        """Record that somebody knows of all losses so far. Returns how many they were."""
         ...

@@ -82,7 +82,6 @@ class Host:
         self.store = given.store
         self.clock = StoreClock(given.clock, given.store)
         self.ids = given.ids
-        self._wals = given.wals
         self.settings = given.settings
         self.catalogue = catalogue
         self._executor = given.executor
@@ -305,7 +304,6 @@ class Host:
             background=self.background,
             retry=self.retry_until_available,
             reload=self.reloader.reload,
-            wals=self._wals,
         )
 
     def _dispatcher(self) -> Dispatcher:

@@ -9,7 +9,6 @@ import msgspec
 
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Store
-from weft.ports.wal_server import WalServer
 from weft.runtime.settings import Settings
 from weft.runtime.worker.flight import Flight
 from weft.steps.task import Executor, StepBody
@@ -23,8 +22,6 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     ids: Ids
     executor: Executor
     settings: Settings = Settings()
-    wals: WalServer | None = None
-    """The Redis server of this deployment, for the WALs of dead hosts; None: the store's own, if it has one."""
     about: Mapping[str, Any] = {}
     """The description of this host, for people."""
     on_failure: Callable[[], None] = lambda: None

@@ -70,4 +70,6 @@ class Events(msgspec.Struct, frozen=True, kw_only=True):
     before: int | None
     seq: int
     """The number of the last event of the log."""
+    as_of: views.Moment | None = None
+    """Up to when the events are known here, if the host of the run may have newer ones in Redis."""
     problem: ProblemDetails | None = None

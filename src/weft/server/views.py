@@ -147,6 +147,8 @@ class RunDetail(RunView, frozen=True, kw_only=True):
     """What the caller may do to the run now."""
     now: Moment
     """The time of the server."""
+    as_of: Moment | None = None
+    """Up to when the events are known here, if the host of the run may have newer ones in Redis."""
     forked_from: ForkPoint | None = None
     """The original, if the run is a fork."""
     forks: list[str] = []

@@ -2271,6 +2271,8 @@ export interface components {
             /** Format: date-time */
             now: string;
             /** @default null */
+            as_of?: string | null;
+            /** @default null */
             forked_from?: components["schemas"]["ForkPoint"] | null;
             /** @default [] */
             forks?: string[];
@@ -2364,6 +2366,8 @@ export interface components {
             after: number | null;
             before: number | null;
             seq: number;
+            /** @default null */
+            as_of?: string | null;
             /** @default null */
             problem?: components["schemas"]["ProblemDetails"] | null;
         };

@@ -15,7 +15,6 @@ from weft.core.ids import Epoch, HostId, Millis, RunUid
 from weft.ports.boundary import boundary
 from weft.ports.clock import Clock
 from weft.ports.store import Outcome, RunRow, Store
-from weft.ports.wal_server import WalServer
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.loop_share import NewChildren, Turns
@@ -54,7 +53,6 @@ class Claims:
         background: BackgroundTasks,
         retry: RetryUntilAvailable,
         reload: Callable[[Actor, None, Outcome], Coroutine[Any, Any, None]],
-        wals: WalServer | None,
     ) -> None:
         self._log = store.log
         self._directory = store.directory
@@ -71,7 +69,7 @@ class Claims:
         self._background = background
         self._retry_until_available = retry
         self._reload = reload
-        self._takeover = Takeover.before(store, clock, wals)
+        self._takeover = Takeover.before(store, clock)
         self._claiming: set[RunUid] = set()
         self.dead: Sequence[HostId] = ()
         """Hosts that were gone at the last check."""

@@ -11,6 +11,7 @@ from msgspec import Raw
 
 from weft.core.decider import Machine
 from weft.errors import Failure, NotFound, RunUnreadable, StoreError
+from weft.observe.as_of import as_of
 from weft.observe.boxes import box_at
 from weft.observe.fork_line import read_fork_line
 from weft.observe.progress import progress_of
@@ -66,6 +67,7 @@ async def show_run(call: ApiCall) -> views.RunDetail:
         version_tags=await _version_tags(service, row),
         actions=allowed_to(call.identity, actions),
         now=views.required_moment(service.clock.now_ms()),
+        as_of=views.moment(as_of(service, row)),
     )
 
 

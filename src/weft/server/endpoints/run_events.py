@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from weft.core import values
 from weft.core.unfold import ViewEvent
+from weft.observe.as_of import as_of
 from weft.observe.event_parts import EventPart, Unfolding
 from weft.observe.event_records import read_records
 from weft.observe.event_text import event_text
@@ -44,6 +45,7 @@ async def list_events(call: ApiCall) -> Events:
         after=None if reaches_end else window.last,
         before=window.first if window.first > viewed.log.first else None,
         seq=max(row.seq, viewed.log.seq),
+        as_of=views.moment(as_of(call.service, row)),
         problem=problem_of(problem) if problem is not None and reaches_end and asked.at is None else None,
     )
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 import msgspec
 
 from weft.errors import NotFound, RunUnreadable
+from weft.observe.as_of import as_of
 from weft.observe.box_standing import BoxStanding
 from weft.observe.cpu_time import CpuTime
 from weft.observe.explain import explain
@@ -172,6 +173,7 @@ class RunWatch:
         if now is None:
             self.is_over = True
             return [end_frame("deleted")]
+        as_of(self._call.service, now)  # let the host bring what this viewer wants to see next
         is_paced = self._begun and now.ended_at is None
         viewed, problem = await self._call.services.viewed.get_readable(
             self._call.service, now, is_busy=is_busy if is_paced else None

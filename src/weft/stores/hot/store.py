@@ -63,6 +63,7 @@ class HotStore:
         self.through_lane = through = ThroughLane(durable, tails, runs, self.policy)
         hot.on_hops = through.on_hops
         through.on_room = hot.on_drained
+        wals.server, wals.on_asked = self.server, through.drain_now
         self.keeper = WalKeeper(wals, self.server, hot, through, runs, living=durable.hosts.list_living)
         self.log = cast("RunLog", HotLog(durable.log, hot, through, runs, tails))
         self.directory = cast("Directory", HotDirectory(durable.directory, through))

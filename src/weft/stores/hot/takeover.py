@@ -50,7 +50,6 @@ class _StoreWithWal(Protocol):
     """A store with Redis before it."""
 
     durable: Store
-    server: WalServer
 
 
 class Takeover:
@@ -69,13 +68,10 @@ class Takeover:
         """How many runs of dead hosts have lost events, or may have, as far as this process has found."""
 
     @classmethod
-    def before(cls, store: Store, clock: Clock, server: WalServer | None = None) -> Takeover | None:
-        """Return what takes over the WALs before a store; None if there cannot be any.
-
-        ``server`` is that of a process which has Redis but no WAL of its own.
-        """
-        durable, server = (store.durable, store.server) if isinstance(store, _StoreWithWal) else (store, server)
-        return None if durable.wals is None else cls(durable, durable.wals, server, clock)
+    def before(cls, store: Store, clock: Clock) -> Takeover | None:
+        """Return what takes over the WALs before a store; None if there cannot be any."""
+        durable = store.durable if isinstance(store, _StoreWithWal) else store
+        return None if durable.wals is None else cls(durable, durable.wals, durable.wals.server, clock)
 
     async def take_over(self, dead: Sequence[HostId]) -> Sequence[Loss]:
         """Drain the WALs of these hosts. Returns the losses that this call has recorded.

@@ -163,6 +163,13 @@ class ThroughLane:
             self.drain_soon()
             await done
 
+    def drain_now(self, uid: RunUid) -> None:
+        """Drain a run soon whatever the policy, because somebody in another process looks at it."""
+        tail = self._tails.get(uid)
+        if tail is not None:
+            self._waits.add({uid: tail.end}).add_done_callback(asyncio.Future.exception)  # nobody waits for it
+            self.drain_soon()
+
     def on_hops(self) -> None:
         """Drain the hops that were just acknowledged when they are due."""
         if self._drainer is None or self._drainer.done() or self._tails.size_bytes >= BYTES_DUE:

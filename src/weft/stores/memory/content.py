@@ -6,7 +6,7 @@ It survives an engine as a file would. The simulator drops the engine and keeps 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -179,6 +179,8 @@ class MemoryContent:
         self.hosts: dict[HostId, JoinedHost] = {}
         self.wals: dict[int, StoredWal] = {}
         self.last_wal = 0
+        self.drain_askers: list[Callable[[RunUid], None]] = []
+        """Tell each store that shares this content which run somebody wants to be drained."""
         self.host_wals: dict[HostId, int] = {}
         """The newest WAL of each host that ever had one."""
         self.losses: list[Loss] = []

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from weft.core.ids import Epoch, HostId, Millis, RunId, RunUid
+from weft.ports.wal_server import WalServer
 from weft.ports.wals import KEPT_MS, Loss, Wal
 from weft.stores.memory.content import MemoryContent, StoredWal
 
@@ -22,6 +23,16 @@ class MemoryWals:
 
     def __init__(self, content: MemoryContent) -> None:
         self._content = content
+        self.server: WalServer | None = None
+        self.on_asked: Callable[[RunUid], None] = lambda _: None
+        content.drain_askers.append(self._ask)
+
+    def ask_to_drain(self, uid: RunUid) -> None:
+        for ask in self._content.drain_askers:
+            ask(uid)
+
+    def _ask(self, uid: RunUid) -> None:
+        self.on_asked(uid)
 
     async def namespace(self) -> str:
         return self._content.deployment.setdefault("namespace", secrets.token_hex(8))

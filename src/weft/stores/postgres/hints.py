@@ -43,6 +43,8 @@ class Hints:
         self._again = False
         self._received = True
         self._reported_at = 0.0
+        self.on_asked: Callable[[str], None] = lambda _: None
+        """Called when another process asks the owner of a run to drain it."""
 
     def bind(self, connection: Connection) -> None:
         """Use this connection, whose sessions are opened with ``listen``."""
@@ -51,7 +53,7 @@ class Hints:
     def start(self) -> None:
         """Listen to Redis, if there is one and somebody wants to hear."""
         if self._redis is not None and self._heard is not None:
-            self._redis.listen(self._on_hint)
+            self._redis.listen(self._on_hint, self._on_ask)
 
     async def listen(self, session: Session) -> None:
         """Receive hints in a new session. Hints may have been missed before, so this counts as one."""
@@ -67,6 +69,9 @@ class Hints:
         assert self._heard is not None
         self._received = True
         self._heard()
+
+    def _on_ask(self, uid: str) -> None:
+        self.on_asked(uid)
 
     async def take_hint(self) -> bool:
         """Return whether another process has sent a hint since the last call, or may have. Raises Unavailable."""
@@ -93,6 +98,11 @@ class Hints:
         self._again = True
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())
+
+    def ask_to_drain(self, uid: str) -> None:
+        """Ask the owner of a run to drain it. Only hosts with Redis have anything to drain."""
+        if self._redis is not None:
+            self._redis.ask_to_drain(uid)
 
     async def _send(self) -> None:
         assert self._connection is not None

@@ -163,7 +163,7 @@ class PostgresStore:
             connection.lease_ms = host_connection.lease_ms
             return connection
 
-        self.wals = PostgresWals(pool)
+        self.wals = PostgresWals(pool, hints)
         self.log = PostgresLog(writer, pool, hints, self.wals.in_use)
         self.directory = PostgresDirectory(pool)
         self.inboxes = PostgresInboxes(pool, self.directory, hints)

@@ -7,12 +7,14 @@ a process without Redis does not even ask.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
 from weft.core.ids import Epoch, HostId, RunId, RunUid
+from weft.ports.wal_server import WalServer
 from weft.ports.wals import ATTACHED_PER_CALL, KEPT_MS, Loss, Wal
+from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import Pool, fetch, fetch_value
 from weft.stores.postgres.session import Session
 
@@ -63,10 +65,17 @@ _NAMESPACE, _REDIS = "namespace", "redis"
 class PostgresWals:
     """The WALs of a Postgres store."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, hints: Hints) -> None:
         self._pool = pool
+        self._hints = hints
+        self.server: WalServer | None = None
+        self.on_asked: Callable[[RunUid], None] = lambda _: None
+        hints.on_asked = lambda uid: self.on_asked(RunUid(uid))
         self.in_use: dict[HostId, int] = {}
         """The WALs that the hosts of this process use."""
+
+    def ask_to_drain(self, uid: RunUid) -> None:
+        self._hints.ask_to_drain(uid)
 
     async def namespace(self) -> str:
         async def work(session: Session) -> str:

@@ -46,8 +46,11 @@ class RedisHints:
         self._outage = Outage(url, POLLING)
         self._sending: asyncio.Task[None] | None = None
         self._again = False
+        self._asks: set[str] = set()
+        """The runs whose owners are asked to drain them."""
         self._listening: asyncio.Task[None] | None = None
         self._heard: Callable[[], None] = lambda: None
+        self._asked: Callable[[str], None] = lambda _: None
         self._waking: asyncio.TimerHandle | None = None
         self._woke_at = 0.0
         self._channel: str | None = None
@@ -59,14 +62,26 @@ class RedisHints:
     def send(self) -> None:
         """Publish a hint soon. Several calls may become one hint. Call it after the commit."""
         self._again = True
+        self._send_soon()
+
+    def ask_to_drain(self, uid: str) -> None:
+        """Ask the owner of a run to drain it soon."""
+        self._asks.add(uid)
+        self._send_soon()
+
+    def _send_soon(self) -> None:
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())
 
     async def _send(self) -> None:
         try:
-            while self._again:
-                self._again = False
-                await self._client.publish(await self._channel_name(), self._sender_id)
+            while self._again or self._asks:
+                message = self._sender_id
+                if self._again:
+                    self._again = False
+                else:
+                    message += b" " + self._asks.pop().encode()
+                await self._client.publish(await self._channel_name(), message)
         except Exception as error:  # noqa: BLE001 - whatever it is, other hosts will poll
             log.debug("weft: could not send a hint to other hosts (%s)", error)
         finally:
@@ -79,9 +94,12 @@ class RedisHints:
 
     # --- hearing --------------------------------------------------------------------------------------------------
 
-    def listen(self, heard: Callable[[], None]) -> None:
-        """Call ``heard`` for hints of others from now on, at most once in ``WAKE_SECONDS_MIN``."""
-        self._heard = heard
+    def listen(self, heard: Callable[[], None], asked: Callable[[str], None]) -> None:
+        """Call ``heard`` for hints of others from now on, at most once in ``WAKE_SECONDS_MIN``.
+
+        ``asked`` is called with each run that somebody wants its owner to drain.
+        """
+        self._heard, self._asked = heard, asked
         if self._listening is None:
             self._listening = asyncio.get_running_loop().create_task(self._listen())
 
@@ -138,9 +156,14 @@ class RedisHints:
                 self._on_message(message)
 
     def _on_message(self, message: dict[str, Any]) -> None:
-        # The client may have connected again by itself: then it says "subscribe" a second time.
-        if message["type"] == "subscribe" or (message["type"] == "message" and message["data"] != self._sender_id):
+        if message["type"] == "subscribe":  # a second time, if the client has connected again by itself
             self._on_hint()
+        elif message["type"] == "message":
+            sender, _, uid = message["data"].partition(b" ")
+            if uid:
+                self._asked(uid.decode(errors="replace"))
+            elif sender != self._sender_id:
+                self._on_hint()
 
     def _on_hint(self) -> None:
         if self._waking is None:
