@@ -210,3 +210,20 @@ def _binary() -> Path:
     assert spec.origin is not None
     (binary,) = (Path(spec.origin).parent / "_binaries").glob("*/valkey-server")
     return binary
+
+
+@pytest.fixture
+def two_nodes() -> Iterator[list[RedisServer]]:
+    """A cluster of two nodes, each with half of the slots."""
+    buses = [free_port(), free_port()]
+    nodes = [RedisServer(cluster_enabled="yes", cluster_port=str(bus)).start() for bus in buses]
+    try:
+        nodes[0].command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
+        nodes[1].command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
+        nodes[0].command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, buses[1])
+        for node in nodes:
+            node.wait_until("cluster_state:ok", "cluster")
+        yield nodes
+    finally:
+        for node in nodes:
+            node.remove()

@@ -6,7 +6,7 @@
     │   ├── NameTaken  UnknownWorkflow  UnknownStep
     │   ├── BadDuration  BadValue (BadExpression, BadScript)  BadGraph  BadPlan  BadSchedule  BadStep  BadPatch
     │   ├── BadPolicy
-    │   └── BadHook  BadResource  BadAnswer  PrefixTaken  ForeignAwait
+    │   └── BadHook  BadResource  BadAnswer  PrefixTaken  StreamsInCluster  ForeignAwait
     ├── Refused                   well formed, but not possible now
     │   ├── IdTaken  RunOpen  KeyReused  RunFinished  RunUndone  AlreadyDecided  NotOver  RunKept
     │   ├── PatchRefused (StaleBase)  a patch does not fit the run as it stands: .plan

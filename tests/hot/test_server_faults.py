@@ -1,13 +1,11 @@
 """Whatever a real server does instead of acknowledging an entry breaks the WAL, and nothing else."""
 
 import asyncio
-from collections.abc import Iterator
 
 import pytest
 
 from tests.hot.kit import in_loop, wal_server
 from tests.redis_server import RedisServer
-from tests.servers import free_port
 from weft.errors import Unavailable
 from weft.ports.wal_server import WalBroken
 from weft.stores.hot.redis_wal_server import RedisWalServer
@@ -164,23 +162,6 @@ async def test_what_another_has_sealed_refuses_the_owner_in_one_step(
     entries = await peer.read(1)
     assert (results[0] is None) == bool(entries)
     assert results[1] == len(entries)
-
-
-@pytest.fixture
-def two_nodes() -> Iterator[list[RedisServer]]:
-    """A cluster of two nodes, each with half of the slots."""
-    buses = [free_port(), free_port()]
-    nodes = [RedisServer(cluster_enabled="yes", cluster_port=str(bus)).start() for bus in buses]
-    try:
-        nodes[0].command("CLUSTER", "ADDSLOTSRANGE", 0, 8191)
-        nodes[1].command("CLUSTER", "ADDSLOTSRANGE", 8192, 16383)
-        nodes[0].command("CLUSTER", "MEET", "127.0.0.1", nodes[1].port, buses[1])
-        for node in nodes:
-            node.wait_until("cluster_state:ok", "cluster")
-        yield nodes
-    finally:
-        for node in nodes:
-            node.remove()
 
 
 @in_loop

@@ -48,6 +48,8 @@ class HostRedis:
             about: dict[str, Any] = msgspec.to_builtins(report)
             await self._store.hosts.describe(host, {"redis": about})
 
+        if service.work is not None and (counts := service.work.stream_counts) is not None:
+            self._watch.streams = lambda: (counts.happened["bad"], counts.trouble)
         service.status.redis = lambda: self._watch.report
         self._watch.start(describe)
 

@@ -14,7 +14,7 @@ from weft.cli.losses import loss_document, loss_lines
 from weft.cli.messages import say
 from weft.cli.operations import installation_operations
 from weft.cli.output import SafeText, age, console, print_json, print_table, run_document, status_text
-from weft.cli.redis_status import redis_line, redis_reports
+from weft.cli.redis_status import redis_line, redis_reports, stream_documents, stream_lines
 from weft.cli.store_access import file_of, open_service, store_exists, store_label, url_of
 from weft.core import values
 from weft.core.durations import duration_ms
@@ -208,20 +208,22 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
     free: int | None = None
     losses: Sequence[Loss] = ()
     redis: list[dict[str, Any]] = []
+    streams: list[dict[str, Any]] = []
     if there:
         async with open_service(address) as service:
             losses = await installation_operations(service).losses()
             counts = dict(await service.store.directory.counts())
             free = (await service.store.details()).free_bytes
             redis = redis_reports(await service.store.hosts.list_all())
+            streams = stream_documents(await service.store.tasks.queues())
             if not is_set:
                 since = Millis(service.clock.now_ms() - DAY_MS)
                 growth = growth_sentence(await service.store.retention.size(since=since))
     sizes = _sizes(address) if there else {}
     if json:
         found = {"store": shown_url(address), "exists": there, "files": sizes, "free_bytes": free}
-        shown_losses = [*map(loss_document, losses)]
-        print_json({**found, "runs": _ordered(counts), "retention": is_set, "redis": redis, "losses": shown_losses})
+        found |= {"runs": _ordered(counts), "retention": is_set, "redis": redis, "streams": streams}
+        print_json({**found, "losses": [*map(loss_document, losses)]})
         return
     out = console()
     out.print(f"store   {store_label(address)}{'' if there else ' (does not exist yet)'}")
@@ -235,6 +237,8 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
         out.print("        ", status_text(status), f" {count:,}", sep="")
     for report in redis:
         out.print(SafeText(f"redis   {redis_line(report)}"))
+    for line in stream_lines(streams, redis):
+        out.print(SafeText(f"stream  {line}"))
     if growth and total:
         out.print(SafeText(f"grows   {growth}"))
     for line in loss_lines(losses):

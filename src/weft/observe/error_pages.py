@@ -493,6 +493,11 @@ PAGES: dict[str, ErrorPage] = {
         "The key wf.owner names the deployment that uses them. Two of them would take each other's answers.",
         "Give each deployment its own redis_prefix. If the other one is gone, delete the key.",
     ),
+    "stream.cluster": ErrorPage(
+        "The Redis server for streams is a cluster.",
+        "Its nodes have a part of the streams each, and hosts and workers read several at once.",
+        "Name a server that is not a cluster. The hot path can use a cluster; hosts have one setting for both.",
+    ),
     # Scripts
     "script.invalid": ErrorPage(
         "A script in Lua or Ale does not compile.",

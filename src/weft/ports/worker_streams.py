@@ -7,6 +7,14 @@ from typing import Protocol
 
 import msgspec
 
+from weft.errors import UsageError
+
+
+class StreamsInCluster(UsageError):
+    """The Redis server is a cluster, whose nodes have a part of the streams each."""
+
+    code = "stream.cluster"
+
 
 class NewEntry(msgspec.Struct, frozen=True):
     """An entry to add to a stream."""
@@ -28,7 +36,8 @@ class StreamEntry(msgspec.Struct, frozen=True):
 class StreamServer(Protocol):
     """The streams of a Redis server. All are read in the group ``weft``, by workers and by hosts.
 
-    Every method raises Unavailable if the server does not answer, or answers with an error.
+    Every method raises Unavailable if the server does not answer, or answers with an error, and StreamsInCluster if
+    it is a node of a cluster that does not have all streams.
     """
 
     async def hold(self, key: str, value: str, *, expire_ms: int | None = None) -> str:

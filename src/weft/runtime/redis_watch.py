@@ -40,6 +40,10 @@ class RedisReport(msgspec.Struct, frozen=True, kw_only=True):
     """Why it does not."""
     may_be_lost: str
     """One sentence."""
+    bad_answers: int = 0
+    """How many answers of workers on streams could not be used since the host began."""
+    streams_problem: str = ""
+    """Why the host cannot use the streams; empty if it can."""
 
     def line(self) -> str:
         """Return the report as one line of a log."""
@@ -66,11 +70,14 @@ class RedisWatch:
         self._silence = ""
         self._task: asyncio.Task[None] | None = None
         self._changed: Callable[[RedisReport], Awaitable[None]] | None = None
+        self.streams: Callable[[], tuple[int, str]] = lambda: (0, "")
+        """Returns how many answers on streams were bad, and why the host cannot use the streams."""
 
     @property
     def report(self) -> RedisReport:
         """What the host says about its server now."""
         problem = self._silence or self._problem()
+        bad_answers, streams_problem = self.streams()
         return RedisReport(
             role="hot" if self._policy else "hints",
             policy=self._policy,
@@ -79,6 +86,8 @@ class RedisWatch:
             used=not problem,
             problem=problem,
             may_be_lost=promise(self._facts, hot_policy(self._policy)) if self._policy else self._no_loss,
+            bad_answers=bad_answers,
+            streams_problem=streams_problem,
         )
 
     async def check(self) -> None:

@@ -14,6 +14,7 @@ from functools import partial
 
 from weft.core.ids import HostId
 from weft.errors import StoreError
+from weft.ports.worker_streams import StreamsInCluster
 from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Wakeups
 from weft.runtime.settings import Settings
@@ -156,7 +157,7 @@ class WorkerStreams:
             try:
                 await work()
                 return
-            except* (StoreError, PrefixTaken) as errors:
+            except* (StoreError, PrefixTaken, StreamsInCluster) as errors:
                 error = errors.exceptions[0]
                 self._parts.counts.trouble = str(error)
                 self._parts.throttled_log.warn("weft: streams for workers: %s", error)

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from weft.errors import Unavailable
-from weft.ports.worker_streams import NewEntry, StreamEntry
+from weft.ports.worker_streams import NewEntry, StreamEntry, StreamsInCluster
+from weft.stores.urls import shown_url
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -74,7 +75,7 @@ class RedisStreams:
             pipeline.xgroup_create(stream, GROUP, id="0", mkstream=True)
         for answer in await self._answer(pipeline.execute(raise_on_error=False)):
             if isinstance(answer, Exception) and not str(answer).startswith("BUSYGROUP"):
-                raise self._unavailable(answer)
+                raise self._refusal(answer)
 
     async def add(self, entries: Sequence[NewEntry]) -> None:
         if not entries:
@@ -156,8 +157,15 @@ class RedisStreams:
         if task is not None and task.cancelling() > before:
             raise asyncio.CancelledError  # the library may hide it behind an error or an answer
         if failed is not None:
-            raise self._unavailable(failed) from failed
+            raise self._refusal(failed) from failed
         return answer
 
-    def _unavailable(self, error: Exception) -> Unavailable:
+    def _refusal(self, error: Exception) -> Unavailable | StreamsInCluster:
+        from redis.exceptions import AskError, ClusterCrossSlotError  # noqa: PLC0415 - as above
+
+        if isinstance(error, (AskError, ClusterCrossSlotError)):  # MOVED is a kind of ASK there
+            return StreamsInCluster(
+                f"The Redis server at {shown_url(self._url)} is a cluster, which cannot carry streams for workers.",
+                hint="Name a server that is no cluster, or take the mark from the queues: weft queue NAME --no-stream.",
+            )
         return Unavailable(f"Redis does not answer: {str(error) or type(error).__name__}.")
