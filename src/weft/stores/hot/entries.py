@@ -34,13 +34,12 @@ def size_max(append: Append) -> int:
 
     The sizes of the appends of a batch add up to at most ``ENTRY_BYTES_MAX``. A larger append does not go into a WAL.
     """
-    return (
-        _ENTRY_BYTES
-        + _APPEND_BYTES
-        + len(append.uid)
-        + sum(len(event.body) + _EVENT_BYTES for event in append.events)
-        + sum(len(ref) + _REF_BYTES for ref in append.refs)
-    )
+    size = _ENTRY_BYTES + _APPEND_BYTES + len(append.uid)
+    for event in append.events:
+        size += len(event.body) + _EVENT_BYTES
+    for ref in append.refs:
+        size += len(ref) + _REF_BYTES
+    return size
 
 
 def encode(appends: Sequence[Append]) -> bytes:

@@ -169,7 +169,10 @@ class HotLane:
 
 
 def entries(batch: Sequence[Append]) -> Iterator[Sequence[Append]]:
-    """Split a batch into parts that fit into one entry each, nearly always one."""
+    """Split a batch of hops into parts that fit into one entry each, nearly always one."""
+    if len(batch) == 1:
+        yield batch
+        return
     start, total = 0, 0
     for place, append in enumerate(batch):
         size = size_max(append)

@@ -122,9 +122,11 @@ class Tails:
         if tail is None:
             tail = self._tails[append.uid] = Tail(append.uid, append.epoch, append.seq)
         assert tail.is_before(append), "a hop was acknowledged that does not follow the one before it"
-        size = sum([len(event.body) + EVENT_BYTES for event in append.events])
+        size = 0
+        for event in append.events:
+            size += len(event.body) + EVENT_BYTES
         tail.events.extend(append.events)
-        tail.hops.append(AckedHop(entry, now, tail.end, size))
+        tail.hops.append(AckedHop(entry, now, Seq(append.seq + len(append.events)), size))
         if append.refs:
             tail.refs.extend(append.refs)
         if append.idle_until is None:
