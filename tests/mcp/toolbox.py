@@ -97,7 +97,7 @@ def toolbox(folder: Path, like: str = "") -> Server[Any]:
                 return CallToolResult(content=[ImageContent(data=picture, mime_type="image/png")])
             case "ask":
                 return answered(params)
-        return CallToolResult(content=[said(str(given)), said("again")])
+        return CallToolResult(content=[said(given.get("exactly") or str(given)), said("again")])
 
     return Server("toolbox", on_list_tools=list_tools, on_call_tool=call)
 

@@ -145,6 +145,12 @@ def test_text_is_a_result_too(box: McpServer) -> None:
     assert bench.run(bench.call("echo", arguments={"x": 1})) == ["{'x': 1}", "again"]
 
 
+def test_a_result_with_nul_is_kept_without_it(box: McpServer) -> None:
+    bench = Bench(box)
+
+    assert bench.run(bench.call("echo", arguments={"exactly": "a\0b"})) == ["a\ufffdb", "again"]
+
+
 def test_a_file_becomes_a_blob_that_the_run_holds(box: McpServer) -> None:
     bench = Bench(box)
 

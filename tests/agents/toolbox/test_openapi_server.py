@@ -196,3 +196,15 @@ def test_a_status_is_told_as_it_is(status: int) -> None:
     told, _ = called(WeatherServer(failing), weather_in())
 
     assert told["status"] == status
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/plain"])
+def test_an_answer_with_nul_is_told_without_it(kind: str) -> None:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        raw = b'{"a\\u0000": ["b\\u0000"]}' if kind == "application/json" else b"a\0b"
+        return web.Response(body=raw, content_type=kind)
+
+    given = {"operation_id": "reportWeather", "params": {"city": "Rome"}}
+    told, _ = called(WeatherServer(answer), given, approve=True)
+
+    assert told["body"] == ({"a\ufffd": ["b\ufffd"]} if kind == "application/json" else "a\ufffdb")

@@ -14,6 +14,7 @@ from weft.core.findings import did_you_mean
 from weft.core.values import encode
 from weft.errors import BadValue, UsageError
 from weft.ports.tool_pins import ToolPins
+from weft.steps.strangers import without_nul
 from weft.steps.task import MCP, Executor
 
 ARGUMENTS_BYTES_MAX = 64 * 1024
@@ -71,10 +72,10 @@ class McpStep:
         )
         answer = await server.call(params)
         if isinstance(answer, InputRequiredResult):
-            value = question_of(server.name, called.tool, answer)
+            value: Any = question_of(server.name, called.tool, answer)
         else:
             value = await result_of(server.name, found, answer, self._keep)
-        return encode(value, what=f"{called.tool} of the MCP server {server.name} answered with")
+        return encode(without_nul(value), what=f"{called.tool} of the MCP server {server.name} answered with")
 
     def _server(self, name: str) -> McpServer:
         servers = self._servers()

@@ -7,15 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from weft.ports.models import ModelChunk, ModelMessage, ResultPart
+from weft.steps.strangers import without_nul
 
 PIECE_CHARS = 1_024
 PIECE_CHARS_MAX = 8_192
 PIECE_SECONDS = 0.05
-
-
-def without_nul(text: str) -> str:
-    """Return what a model said without the character that no store keeps."""
-    return text.replace("\0", "\N{REPLACEMENT CHARACTER}")
 
 
 def emit_results(emit: Callable[[dict[str, Any]], None], add: Sequence[ModelMessage]) -> None:

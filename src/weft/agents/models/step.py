@@ -16,7 +16,7 @@ import msgspec
 from weft.agents.conversation import Conversations, HeldBlob
 from weft.agents.models.aliases import ModelAlias, ModelAliases
 from weft.agents.models.cache import AnswerCache, ReusedFrom
-from weft.agents.models.chunks import ChunkWriter, emit_results, without_nul
+from weft.agents.models.chunks import ChunkWriter, emit_results
 from weft.agents.models.failures import ModelFailed
 from weft.agents.models.in_text import read_tool_in_text, with_tools_in_text
 from weft.agents.models.watch import ModelWatch
@@ -37,6 +37,7 @@ from weft.ports.models import (
 )
 from weft.steps.http.failures import is_final
 from weft.steps.secrets import REVEALED, strike_json
+from weft.steps.strangers import without_nul
 from weft.steps.task import MODEL, Executor, Task, current_task
 
 OUTPUT_TOKENS_MIN = 1

@@ -18,6 +18,7 @@ from weft.steps.http.exchange import HttpRequest
 from weft.steps.http.outcome import check_status
 from weft.steps.http.urls import add_query
 from weft.steps.secrets import strike_value
+from weft.steps.strangers import without_nul
 from weft.steps.task import Task
 
 DOCUMENT_MS = 30_000
@@ -77,9 +78,9 @@ class OpenApiCalls:
         )
         body: Any = content(answer)
         if isinstance(body, bytes):
-            body = body.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+            body = body.decode("utf-8", "replace")
         shown = {name: value for name, value in answer.headers.items() if name not in HIDDEN}
-        return {"status": answer.status, "headers": strike_value(shown), "body": strike_value(body)}
+        return {"status": answer.status, "headers": strike_value(shown), "body": strike_value(without_nul(body))}
 
 
 def read_operation(given: Any) -> ApiOperation:
