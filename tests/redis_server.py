@@ -140,6 +140,23 @@ class RedisServer:
             assert time.monotonic() < deadline, f"{self.url} never came to {text}"
             time.sleep(0.01)
 
+    def wait_until_written(self) -> None:
+        """Wait until all that it has answered is in its AOF. It may answer first while the disk is busy."""
+        self.wait_until("aof_buffer_length:0", "persistence")
+
+    def wait_until_level_with(self, primary: "RedisServer") -> None:
+        """Wait until this replica has written all that its primary has answered by now."""
+        wanted = primary._offset("master_repl_offset")
+        deadline = time.monotonic() + START_SECONDS_MAX
+        while self._offset("slave_repl_offset") < wanted:
+            assert time.monotonic() < deadline, f"{self.url} never came to {wanted}"
+            time.sleep(0.01)
+        self.wait_until_written()
+
+    def _offset(self, name: str) -> int:
+        (found,) = [line for line in self.info("replication").splitlines() if line.startswith(f"{name}:")]
+        return int(found.partition(":")[2])
+
     def info(self, section: str) -> str:
         """Return a section of INFO."""
         answer = self.command("INFO", section)

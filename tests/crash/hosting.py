@@ -31,6 +31,7 @@ from weft.stores.hot.store import HotStore
 T = TypeVar("T")
 TRIES_MAX = 20
 QUICK = Settings(lease_seconds=0.3, scan_seconds=0.05, poll_seconds=0.02, heartbeat_thread=True)
+ANSWER_SECONDS_MAX = 5.0
 
 
 def url_of(folder: Path) -> str:
@@ -61,7 +62,7 @@ class BreakingServer(RedisWalServer):
             raise WalBroken("the answer was lost")
 
 
-def _store(url: str, settings: Settings) -> Store:
+def _store(url: str) -> Store:
     """The store of a trial, with a write-ahead log before it if the sweep was given a Redis server."""
     store, redis = open_store(url), os.environ.get("WEFT_CRASH_REDIS")
     if not redis:
@@ -72,7 +73,8 @@ def _store(url: str, settings: Settings) -> Store:
         return await store.wals.namespace()
 
     made = BreakingServer if os.environ.get("WEFT_CRASH_BREAK") else RedisWalServer
-    server = made(redis_address(redis), namespace, limit_s=settings.lease_seconds / 2)
+    # Longer than half of so short a lease: a machine that is busy for a moment has not lost its Redis.
+    server = made(redis_address(redis), namespace, limit_s=ANSWER_SECONDS_MAX)
     hot = HotStore(store, server, policy=hot_policy(os.environ["WEFT_CRASH_HOT"]))
     return cast("Store", hot)
 
@@ -91,7 +93,7 @@ async def hosting(app: weft.App, settings: Settings = QUICK) -> AsyncIterator[we
 @asynccontextmanager
 async def hosted(app: weft.App, settings: Settings = QUICK) -> AsyncIterator[Host]:
     """The host of an app, until the end of the block or until it is killed."""
-    store = _store(app.url, settings)
+    store = _store(app.url)
     await store.open()
     executor = PoolExecutor()
     given = Surroundings(store=store, clock=SystemClock(), ids=TimeIds(), executor=executor, settings=settings)

@@ -17,7 +17,7 @@ UNDONE = {"broken", "book", "unbook"}
 """Work that has no result in the original: it failed, or was undone."""
 PERFORMED = dict.fromkeys(STARTS, UNDONE) | {"people": {"plain"}, "graph_people": {"plain"}}
 """What forks perform that reuse results; a child that begins anew performs its own work."""
-SEEDS = range(scale.scaled(1, 40))
+SEEDS = range(scale.scaled(1, 8))
 
 
 def points(run: SimRun[Any]) -> list[int]:
@@ -63,10 +63,10 @@ def test_a_fork_of_a_fork_ends_like_the_first(name: str) -> None:
 
 
 def test_forks_at_every_event_with_and_without_edits_end_right() -> None:
-    """Every program, cut at events that differ by the seed, in three ways."""
+    """Every program, cut at every event, in three ways; ``python -m tests.forks.soak`` makes 50,000 forks."""
     made = 0
-    for seed in range(scale.scaled(1, 30)):
+    for seed in range(scale.scaled(1, 5)):
         count, wrong = forks_of(seed, stride=scale.scaled(2, 1))
         made += count
         assert wrong == []
-    assert made > scale.scaled(100, 8_000)
+    assert made > scale.scaled(100, 1_000)

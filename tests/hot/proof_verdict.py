@@ -40,6 +40,8 @@ class Verdict(msgspec.Struct):
     hops: list[LostHop] = []
     repeated: int = 0
     """Steps that ran again although no later step had begun: in hand when their host died."""
+    tasks_lost: int = 0
+    """Tasks that logs name as taken from a host which was dead, or seemed so."""
     commands: list[str] = []
     """Starts and messages that were answered and are not there."""
     stuck: list[str] = []
@@ -98,6 +100,7 @@ def _judge_run(verdict: Verdict, run: str, status: str, log: Sequence[Mapping[st
     if status != "completed":
         verdict.stuck.append(f"{run} is {status}")
         return
+    verdict.tasks_lost += sum(event["kind"] == "task_lost" for event in log)
     if [event["seq"] for event in log] != list(range(1, len(log) + 1)):
         verdict.wrong.append(f"{run}: its events are not numbered without a gap")
     result = next((event["output"] for event in log if event["kind"] == "run_completed"), None)

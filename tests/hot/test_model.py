@@ -10,7 +10,8 @@ from tests.hot.model_search import explore, walk
 from tests.scale import MARKS, first, sample, scaled
 
 pytestmark = MARKS
-WALKS = scaled(150, 20_000)
+WALKS = scaled(150, 5_000)
+"""``python -m tests.hot.model_soak`` walks 20,000 times."""
 PER_CHUNK = 50
 STATES_MAX = scaled(5_000, 60_000)
 

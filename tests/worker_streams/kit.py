@@ -27,7 +27,7 @@ from weft.stores import open_store
 
 WORKERS = Path(__file__).parents[2] / "examples/workers"
 QUEUE = "shout"
-SECONDS_MAX = 20
+SECONDS_MAX = 100
 
 
 def new_prefix() -> str:

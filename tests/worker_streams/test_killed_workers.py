@@ -19,7 +19,7 @@ from tests.worker_streams.kit import QUEUE, WORKERS, hosted, until, worker
 WORKER = WORKERS / "worker.py"
 TRACED = Path(__file__).with_name("traced.py")
 SOURCE = WORKER.read_text().splitlines()
-LEASE = 0.6
+LEASE = 1.0
 SAMPLE = ("over = threading", "server.xadd(done", "server.xack(tasks")
 
 
@@ -80,8 +80,9 @@ async def die_and_go_on(case: str, keys: Path) -> None:
                 assert await handle.result(timeout=60) == "HELLO"
             await streams.is_empty()
         assert streams.counts["answered"] == 1
-        assert streams.counts["lost"] <= 1
-    assert len(set(keys.read_text().splitlines())) == 1
+        performed = keys.read_text().splitlines()
+        assert len(set(performed)) == 1
+        assert len(performed) <= streams.counts["lost"] + 1, "who performs a task again waits until it is lost"
 
 
 @pytest.mark.parametrize("text", SAMPLE)
