@@ -30,8 +30,8 @@ help:
 	@echo "make bench         benchmarks of Weft, the raw limit, and the peers that are installed"
 	@echo "make bench-ui      what people wait for in the web UI, in a real browser (a calm machine)"
 	@echo "make bench-peers   install the peers, each in an environment of its own"
-	@echo "make soak          the simulated world, SEEDS=$(SEEDS)"
-	@echo "make chaos         hosts killed and frozen over a Postgres that stops, RUNS=$(RUNS)"
+	@echo "make soak          the simulated world, SEEDS=$(SEEDS), and all other random worlds; hours"
+	@echo "make chaos         hosts killed and frozen over a Postgres that stops and cuts sessions, RUNS=$(RUNS)"
 	@echo "make clean         remove all that was made"
 
 setup: $(STAMP)
@@ -76,7 +76,7 @@ test: ui
 	$(BIN)/pytest -n $(JOBS) --dist worksteal -m "not proof" --ignore=tests/style
 
 proof: ui
-	WEFT_PROOF=1 $(BIN)/pytest -n $(JOBS) --dist worksteal -m proof
+	WEFT_PROOF=1 $(BIN)/pytest -n $(JOBS) --dist worksteal --timeout 900 -m proof
 
 check: check-ui
 	$(BIN)/ruff check
@@ -102,9 +102,12 @@ soak: setup
 	$(BIN)/python -m tests.schedule.soak
 	$(BIN)/python -m tests.forks.soak
 	$(BIN)/python -m tests.graph.patch_soak
+	$(BIN)/python -m tests.agents.budget_soak
+	$(BIN)/python -m tests.hot.model_soak
 
 chaos: setup
 	$(BIN)/python -m tests.chaos.storm $(RUNS)
+	$(BIN)/python -m tests.chaos.cuts
 
 clean:
 	rm -rf .venv build dist ui/node_modules src/weft/server/web/static .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .coverage

@@ -35,6 +35,9 @@ signal.signal(signal.SIGTERM, signal.SIG_DFL)
 settings.register_profile("weft", derandomize=True, database=None, deadline=None, max_examples=scale.scaled(10, 100))
 settings.load_profile("weft")
 
+IN_THE_PROOF = ("mark.proof", "tests.scale", "import scale", "hypothesis", "schemathesis")
+"""A file of tests with none of these words has nothing for the proof."""
+
 # What is imported and collected stays: to look through all of it for garbage, over and over, costs seconds.
 gc.disable()
 
@@ -44,6 +47,14 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     worker = getattr(session.config, "workerinput", None)
     if worker is not None:
         compiled.compile_share(session.config, int(worker["workerid"].removeprefix("gw")), worker["workercount"])
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import what has nothing for the proof: that would take each of its processes half a minute."""
+    if not (scale.IS_PROOF and config.option.markexpr == "proof" and collection_path.match("test_*.py")):
+        return None
+    text = collection_path.read_text(encoding="utf-8")
+    return True if not any(word in text for word in IN_THE_PROOF) else None
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -6,6 +6,7 @@ the package from reading the environment, and ``docs/settings.md`` is generated 
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -305,17 +306,23 @@ def project_table(path: Path = PROJECT_FILE) -> dict[str, Any]:
     """Return ``[tool.weft]`` of the project in the current folder; empty without one. Raises UsageError."""
     if not path.is_file():
         return {}
-    import tomllib  # noqa: PLC0415 - not needed without a pyproject.toml
-
     try:
-        tool = tomllib.loads(path.read_text("utf-8")).get("tool", {})
-    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError):
+        tool = _parsed(path.read_text("utf-8")).get("tool", {})
+    except (OSError, ValueError):
         return {}
     table = tool.get("weft", {}) if isinstance(tool, dict) else {}
     if not isinstance(table, dict):
         raise UsageError("[tool.weft] in pyproject.toml is not a table.", hint='[tool.weft] url = "sqlite:///weft.db"')
     _refuse_unknown(table, project_keys())
     return table
+
+
+@functools.lru_cache(maxsize=1)
+def _parsed(text: str) -> dict[str, Any]:
+    """Return the content of a project's file. A host asks for seven of its tables, one after the other."""
+    import tomllib  # noqa: PLC0415 - not needed without a pyproject.toml
+
+    return tomllib.loads(text)
 
 
 def project_text(key: str, path: Path = PROJECT_FILE) -> str:

@@ -1,4 +1,4 @@
-"""A sample of the random worlds of the ledger, on every store."""
+"""A sample of the random worlds of the ledger, on every store; ``make soak`` plays 20,000."""
 
 import asyncio
 from pathlib import Path
@@ -13,7 +13,7 @@ pytestmark = MARKS
 
 
 def test_no_budget_is_exceeded_in_memory() -> None:
-    seen = asyncio.run(soak("memory://", range(scaled(60, 5_000))))
+    seen = asyncio.run(soak("memory://", range(scaled(60, 2_000))))
 
     assert seen["Granted"] > 100
     assert seen["Short"] > 100
@@ -21,9 +21,9 @@ def test_no_budget_is_exceeded_in_memory() -> None:
 
 
 def test_no_budget_is_exceeded_in_sqlite(tmp_path: Path) -> None:
-    assert asyncio.run(soak(f"sqlite:///{tmp_path}/weft.db", range(scaled(15, 500))))["Granted"] > 20
+    assert asyncio.run(soak(f"sqlite:///{tmp_path}/weft.db", range(scaled(15, 200))))["Granted"] > 20
 
 
 @pytest.mark.proof
 def test_no_budget_is_exceeded_in_postgres() -> None:
-    assert asyncio.run(soak(servers.database("budgets"), range(100)))["Granted"] > 20
+    assert asyncio.run(soak(servers.database("budgets"), range(40)))["Granted"] > 20

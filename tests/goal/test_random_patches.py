@@ -21,7 +21,7 @@ from weft.errors import PatchRefused, Refused, RunFinished
 
 pytestmark = scale.MARKS
 
-WORLDS = scale.scaled(20, 4_000)
+WORLDS = scale.scaled(20, 1_000)
 
 
 def test_patched_runs_end_and_keep_their_promises() -> None:
@@ -115,7 +115,7 @@ SURE = Traits("optionals", "each", "const")
 
 def test_a_patch_of_what_lies_ahead_ends_as_if_the_run_had_started_so() -> None:
     same = 0
-    for seed in range(70_000, 70_000 + scale.scaled(25, 800)):
+    for seed in range(70_000, 70_000 + scale.scaled(25, 300)):
         world = PatchedWorld(seed, SURE)
         table = world.table()
         world.move(table, 3)
@@ -136,4 +136,4 @@ def test_a_patch_of_what_lies_ahead_ends_as_if_the_run_had_started_so() -> None:
             run.play(world.behaviour, seed=seed)
         assert (table.state.status, table.result()) == (fresh.state.status, fresh.result()), f"seed {seed}"
         same += 1
-    assert same > scale.scaled(15, 500)
+    assert same > scale.scaled(15, 180)

@@ -22,7 +22,7 @@ from weft.errors import BadGraph, Failure, NotFound, PatchRefused, Refused
 
 pytestmark = scale.MARKS
 PER_TEST = scale.scaled(12, 30)
-SEEDS = scale.scaled(range(PER_TEST), range(3_000))
+SEEDS = scale.scaled(range(PER_TEST), range(900))
 FOUND = (7915, 9924)
 """Seeds that were wrong once: late branches of a frame that keeps an old rule were merged into missing data."""
 MARKING = ("tokens", "frames", "loops", "slots", "data")

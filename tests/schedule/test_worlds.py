@@ -12,7 +12,7 @@ from tests.scale import first
 from tests.schedule.worlds import ZONES, changes, failures
 
 PER_CHUNK = 20
-WORLDS = 2_000
+WORLDS = 400
 """In ``make proof``; ``python -m tests.schedule.soak`` plays 20,000."""
 FAULTS = {"kill", "freeze", "jump", "outage", "before", "after", "late", "slow", "die_before", "die_after"}
 

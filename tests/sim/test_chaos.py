@@ -20,7 +20,7 @@ from tests.sim.judge import CASTS, digest, failures, judge, regressions
 from tests.sim.requests import REQUESTS
 from tests.sim.workflows import CODE, Cast
 
-SEEDS = {CODE: 2_000, GRAPHS: 2_000, GOALS: 2_000, REQUESTS: 500, HOOKS: 500, PATCHED_GOALS: 500, CODE_PATCHES: 500}
+SEEDS = {CODE: 1_000, GRAPHS: 1_000, GOALS: 1_000, REQUESTS: 500, HOOKS: 500, PATCHED_GOALS: 500, CODE_PATCHES: 500}
 """How many worlds of each kind are played here; ``make soak`` plays 100,000 of each."""
 PATCHED_SEEDS = 500
 PER_CHUNK = 10

@@ -118,3 +118,10 @@ def test_the_environment_names_the_store_before_the_project(tmp_path: Path, monk
     assert store_url() == "sqlite:///shop.db"
     monkeypatch.setenv("WEFT_URL", "memory://")
     assert store_url() == "memory://"
+
+
+def test_a_project_that_changes_is_read_again(tmp_path: Path) -> None:
+    file = tmp_path / "pyproject.toml"
+    for url in ("memory://", "sqlite:///other.db"):
+        file.write_text(f'[tool.weft]\nurl = "{url}"\n')
+        assert project_text("url", file) == url
