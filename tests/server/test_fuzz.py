@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, settings
 from tests.server.fuzz import attacked, routes, schema, send
 from tests.server.kit import Server
 
-EXAMPLES = int(os.environ.get("WEFT_FUZZ_EXAMPLES", "40"))
+EXAMPLES = int(os.environ.get("WEFT_FUZZ_EXAMPLES", "25"))
 CASES_MIN = 3_000
 
 seen: Counter[str] = Counter()
