@@ -7,6 +7,7 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from weft.ext.otel.wire import (
     Attributes,
     encode_attributes,
+    encode_ids,
     encode_links,
     encode_name,
     encode_request,
@@ -31,7 +32,7 @@ def test_a_span_is_read_as_it_was_encoded(
     own, parent = ids
     ending = encode_attributes(attributes) + (encode_status(error) if error is not None else b"")
     ending += encode_links([(7, 9, attributes)])
-    span = encode_span(((5).to_bytes(16), own, parent), (start, start + 3), encode_name(name) + b"\x30\x02", ending)
+    span = encode_span(encode_ids(5, parent), own, (start, start + 3), encode_name(name) + b"\x30\x02", ending)
 
     request = ExportTraceServiceRequest.FromString(
         encode_request({"service.name": "shop", "process.pid": 3, "ok": True}, ("weft", "1"), [span, span])

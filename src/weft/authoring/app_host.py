@@ -120,7 +120,7 @@ class AppHost:
         if self._telemetry is None:
             return given
         self._host.callback(self._telemetry.close)
-        return msgspec.structs.replace(given, wrap_body=self._telemetry.wrap_body)
+        return msgspec.structs.replace(given, begin_trace=self._telemetry.begin_trace)
 
     def _surroundings(self, catalogue: AppCatalogue, queues: list[str]) -> Surroundings:
         described = describe_process(catalogue.programs(), queues, catalogue.style_of, catalogue.steps())

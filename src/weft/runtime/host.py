@@ -200,6 +200,7 @@ class Host:
         )
         worker.failed = self.status.fail
         worker.wrap_body = given.wrap_body
+        worker.begin_trace = given.begin_trace
         worker.policy = self.task_policy
         return worker
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from decimal import Decimal
@@ -146,11 +146,20 @@ CURRENT_TASK: ContextVar[Callable[[], Task]] = ContextVar("weft_task")
 """Makes the task of the current step. Most steps never ask for it."""
 
 
-TRACEPARENT: ContextVar[TraceParent] = ContextVar("weft_traceparent")
-"""The span of the current step, if it is traced."""
+class StepTrace(Protocol):
+    """The span of an attempt, while its body runs."""
 
-SPAN_ATTRIBUTES: ContextVar[dict[str, Any]] = ContextVar("weft_span_attributes")
-"""More attributes for the span of the current step, if it is traced: texts, and integers from 0."""
+    def traceparent(self) -> TraceParent:
+        """Return the span as the parent of what the body calls."""
+        ...
+
+    def note(self, attributes: Mapping[str, str | int]) -> None:
+        """Add attributes: texts, and integers from 0."""
+        ...
+
+
+STEP_TRACE: ContextVar[StepTrace] = ContextVar("weft_step_trace")
+"""The span of the current step, if it is traced."""
 
 _NO_SLOT = nullcontext()
 

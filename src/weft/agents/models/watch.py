@@ -14,7 +14,7 @@ from weft.ports.clock import Clock
 from weft.ports.models import ModelReply, ModelRequest
 from weft.settings import variable
 from weft.steps.secrets import strike
-from weft.steps.task import SPAN_ATTRIBUTES
+from weft.steps.task import STEP_TRACE
 
 CONTENT_CHARS_MAX = 64 * 1024
 
@@ -65,14 +65,15 @@ class ModelWatch:
             await self._held.hold(alias.name, error.retry_after_ms)
 
     def _note(self, alias: ModelAlias, request: ModelRequest, reply: ModelReply | None) -> None:
-        noted = SPAN_ATTRIBUTES.get(None)
-        if noted is None:
+        trace = STEP_TRACE.get(None)
+        if trace is None:
             return
-        noted.update(span_attributes(alias, request.turn, reply))
+        noted = dict(span_attributes(alias, request.turn, reply))
         if self._has_content:
             noted["gen_ai.input.messages"] = _content(request.messages)
             if reply is not None:
                 noted["gen_ai.output.messages"] = _content([reply.message])
+        trace.note(noted)
 
 
 def _content(messages: object) -> str:

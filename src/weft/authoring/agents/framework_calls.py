@@ -29,7 +29,7 @@ from weft.errors import Critical, UsageError
 from weft.ports.models import ModelUsage
 from weft.runtime.run.driver import current_scope
 from weft.steps.codec import Codec
-from weft.steps.task import SPAN_ATTRIBUTES, task
+from weft.steps.task import STEP_TRACE, task
 
 DEFAULT_TIMEOUT = "2m"
 """How long a model call may take."""
@@ -94,14 +94,15 @@ class FrameworkCalls:
                     raise Critical(f"{type(error).__name__}: {error}") from error
                 raise
             self._spend(answer.usage)
-            SPAN_ATTRIBUTES.get({}).update(
-                {
-                    "gen_ai.operation.name": "chat",
-                    "gen_ai.agent.name": self.agent,
-                    "gen_ai.usage.input_tokens": answer.usage.input,
-                    "gen_ai.usage.output_tokens": answer.usage.output,
-                }
-            )
+            if (trace := STEP_TRACE.get(None)) is not None:
+                trace.note(
+                    {
+                        "gen_ai.operation.name": "chat",
+                        "gen_ai.agent.name": self.agent,
+                        "gen_ai.usage.input_tokens": answer.usage.input,
+                        "gen_ai.usage.output_tokens": answer.usage.output,
+                    }
+                )
             return answer.value
 
         return await _perform("model", body, self._model_policy, Amounts(calls=1))

@@ -54,12 +54,13 @@ class ToolContent:
     """What tools got and gave, for spans, if that is asked for."""
 
     def __init__(self) -> None:
-        self._is_wanted = variable("WEFT_TRACE_CONTENT") == "1"
+        self.is_wanted = variable("WEFT_TRACE_CONTENT") == "1"
 
-    def note(self, effect: PerformTask, noted: dict[str, Any], name: str, content: bytes) -> None:
-        """Note the ``arguments`` or the ``result`` of a tool call, without secrets."""
-        if self._is_wanted and tool_of(effect):
-            noted[f"gen_ai.tool.call.{name}"] = strike(content.decode(errors="replace"))[:CONTENT_CHARS_MAX]
+    def of_tool(self, effect: PerformTask, name: str, content: bytes) -> dict[str, str | int]:
+        """Return the attribute for the ``arguments`` or the ``result`` of a tool call, without secrets."""
+        if not tool_of(effect):
+            return {}
+        return {f"gen_ai.tool.call.{name}": strike(content.decode(errors="replace"))[:CONTENT_CHARS_MAX]}
 
 
 class _GivenAgent(msgspec.Struct):

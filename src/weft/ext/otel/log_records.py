@@ -7,12 +7,11 @@ from opentelemetry.context import Context
 from opentelemetry.sdk._logs import LoggerProvider
 from opentelemetry.trace import set_span_in_context
 
-from weft.core.trace_context import TraceParent
 from weft.ext.otel.span_sink import SCOPE, VERSION
 from weft.ext.otel.step_spans import StepSpan
 from weft.runtime.worker.flight import Flight
 from weft.steps.attempt_log import PrintedLine
-from weft.steps.task import TRACEPARENT
+from weft.steps.task import STEP_TRACE, StepTrace
 
 NS_PER_MS = 1_000_000
 _SEVERITIES = (
@@ -39,7 +38,7 @@ class LogRecords:
         self._logger.emit(
             LogRecord(
                 timestamp=line.at * NS_PER_MS,
-                context=_context(TRACEPARENT.get(None)),
+                context=_context(STEP_TRACE.get(None)),
                 severity_number=number,
                 severity_text=text,
                 body=line.text,
@@ -53,5 +52,5 @@ class LogRecords:
         )
 
 
-def _context(parent: TraceParent | None) -> Context:
-    return Context() if parent is None else set_span_in_context(StepSpan(parent), Context())
+def _context(trace: StepTrace | None) -> Context:
+    return set_span_in_context(trace, Context()) if isinstance(trace, StepSpan) else Context()

@@ -17,14 +17,14 @@ from weft.core.ids import RunUid, Seq
 from weft.core.trace_context import (
     TraceParent,
     attempt_span,
-    commit_span,
     entry_span,
     parse_traceparent,
     run_span,
     trace_of,
 )
 from weft.ext.otel.agent_spans import agent_of
-from weft.ext.otel.span_sink import EndedSpan, SpanSink, TracedRun
+from weft.ext.otel.span_records import CommitRecord, EndedSpan, TracedRun
+from weft.ext.otel.span_sink import SpanSink
 from weft.ext.otel.wire import Attributes, LinkParts
 from weft.ports.store import OVER_STATUSES, StoredEvent
 from weft.runtime.run.actor import Actor
@@ -33,8 +33,8 @@ from weft.runtime.run.draft import Draft
 NS_PER_MS = 1_000_000
 WAITS_MAX = 50_000
 _KIND = b'{"kind":"'
-_PLAIN = (b'{"kind":"task_scheduled"', b'{"kind":"task_succeeded"')
-"""The events of nearly every step. Their spans come from the host that performs it."""
+_PLAIN = (b'{"kind":"task_scheduled"', b'{"kind":"task_succeeded"', b'{"kind":"run_started"')
+"""The events of nearly every step, whose spans come from the host that performs it, and of every start."""
 _BEGINS = {"timer_set": "sleep", "message_awaited": "receive", "ask_opened": "ask", "child_started": "child"}
 _ENDS = {
     "timer_fired": "timer",
@@ -68,6 +68,7 @@ class RunSpans:
 
     def __init__(self, sink: SpanSink, read_event: ReadEvent) -> None:
         self._sink = sink
+        self._put = sink.put
         self._read_event = read_event
         self._waits: dict[tuple[RunUid, int], _Wait] = {}
         self._batch = (0, 0, 0)
@@ -89,19 +90,9 @@ class RunSpans:
             if draft.status in OVER_STATUSES:
                 self._sink.forget(actor.uid)
             return
-        began, ended, runs = self._batch
-        self._sink.emit(
-            run,
-            EndedSpan(
-                "commit",
-                commit_span(actor.uid, draft.events[-1].seq),
-                run.span.span_id,
-                began,
-                ended,
-                (("weft.commit.runs", runs), ("weft.commit.events", len(draft.events))),
-            ),
-        )
-        for event in draft.events:
+        events = draft.events
+        self._put(CommitRecord(run, events[-1].seq, len(events), self._batch))
+        for event in events:
             if not event.body.startswith(_PLAIN) or self.offered:
                 self._take(actor, run, event)
 
@@ -145,7 +136,7 @@ class RunSpans:
         error = f"the child is {outcome}" if outcome == "failed" else None
         attributes = (("weft.wait", wait.kind), ("weft.outcome", outcome))
         name = f"{wait.kind} {wait.name}".rstrip()
-        span = EndedSpan(name, entry_span(uid, entry), run.span.span_id, wait.start, end, attributes, error=error)
+        span = EndedSpan(name, entry_span(uid, entry), run.span_id, wait.start, end, attributes, error=error)
         self._sink.emit(run, span)
 
     # --- runs and tasks -------------------------------------------------------------------------------------------
@@ -174,7 +165,7 @@ class RunSpans:
             attributes += (("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", agent))
         name = f"invoke_agent {agent}" if agent else state.workflow
         start, end = state.started_at * NS_PER_MS, stored.at * NS_PER_MS
-        span = EndedSpan(name, run.span.span_id, parent, start, end, attributes, kind, error, links, has_run=True)
+        span = EndedSpan(name, run.span_id, parent, start, end, attributes, kind, error, links, has_run=True)
         self._sink.forget(actor.uid)
         if state.forked_from is None:
             self._sink.emit(run, span)
@@ -199,7 +190,7 @@ class RunSpans:
             ("weft.delivery", event.delivery - 1),
         )
         error = "the process that performed it was lost"
-        span = EndedSpan(task.step, number, run.span.span_id, since, stored.at * NS_PER_MS, attributes, error=error)
+        span = EndedSpan(task.step, number, run.span_id, since, stored.at * NS_PER_MS, attributes, error=error)
         self._sink.emit(run, span)
 
     def _end_offered(self, uid: RunUid, run: TracedRun, stored: StoredEvent) -> None:
@@ -218,9 +209,7 @@ class RunSpans:
         number = attempt_span(uid, event.task, attempt, delivery)
         error = failure.brief() if failure is not None else None
         start, end = since * NS_PER_MS, stored.at * NS_PER_MS
-        self._sink.emit(
-            run, EndedSpan(step, number, run.span.span_id, start, end, attributes, SpanKind.PRODUCER, error)
-        )
+        self._sink.emit(run, EndedSpan(step, number, run.span_id, start, end, attributes, SpanKind.PRODUCER, error))
 
 
 _OUTCOMES = {"wait_timed_out": "timed out", "entry_cancelled": "cancelled"}

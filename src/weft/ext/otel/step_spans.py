@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from time import time_ns
 from typing import Any
 
 import msgspec
@@ -13,16 +14,14 @@ from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, Spa
 from weft.core.effects import PerformTask
 from weft.core.trace_context import TraceParent, attempt_span, parse_traceparent, work_span
 from weft.ext.otel.agent_spans import ToolContent, span_name, tool_attributes
-from weft.ext.otel.span_sink import EndedSpan, SpanSink, TracedRun
+from weft.ext.otel.span_records import EndedSpan, TracedRun, encode_ended, encode_text
+from weft.ext.otel.span_sink import SpanSink
+from weft.ext.otel.wire import Attributes, encode_span
 from weft.runtime.run.actor import Actor
 from weft.runtime.worker.flight import Flight
-from weft.steps.task import SPAN_ATTRIBUTES, TRACEPARENT, Executor, StepBody
+from weft.steps.task import STEP_TRACE
 
 FindRun = Callable[[Any], Actor | None]
-
-
-AttemptTrace = tuple[TracedRun, TraceParent]
-"""A run, and the span of an attempt in it."""
 
 
 class _OfferedTrace(msgspec.Struct):
@@ -34,129 +33,135 @@ class _OfferedTrace(msgspec.Struct):
 
 (_SPAN_KEY,) = set_span_in_context(INVALID_SPAN, otel_context.Context())
 """The name of the current span in a context of OpenTelemetry."""
+_SAMPLED = TraceFlags(TraceFlags.SAMPLED)
 _offered_trace = msgspec.json.Decoder(_OfferedTrace).decode
 
 
 class StepSpan(NonRecordingSpan):
-    """The current span while a step runs: the parent of what the step traces itself."""
+    """The current span while a step runs, the parent of what the step traces itself. Afterwards the span's record.
 
-    def __init__(self, own: TraceParent) -> None:
-        # The context of the SDK is made only if somebody asks for it.
-        self._own = own
+    It is made for every attempt, so it computes nothing before it is asked.
+    """
+
+    def __init__(self, spans: StepSpans, run: TracedRun, flight: Flight) -> None:
+        effect = flight.effect
+        self.run = run
+        self._spans = spans
+        self._effect = effect
+        self._task = (effect.task, effect.attempt, effect.delivery)
+        self._is_offered = flight.offer is not None
+        self._noted: Attributes = ()
+        self._error: str | None = None
+
+    def begin(self, given: bytes) -> None:
+        """Make this the current span of the body, and begin to measure."""
+        # The step has a context of its own, which ends with it.
+        otel_context.attach(otel_context.Context({_SPAN_KEY: self}))
+        STEP_TRACE.set(self)
+        if self._spans.content.is_wanted:
+            self.note(self._spans.content.of_tool(self._effect, "arguments", given))
+        self._start = time_ns()
+
+    def finish(self, output: bytes, error: BaseException | None) -> None:
+        """Note that the body has ended."""
+        self._end = time_ns()
+        effect = self._effect
+        self._name, self._step, self._place = effect.step, effect.step, effect.location
+        if effect.cover is not None or effect.step.startswith("weft."):
+            self._name = span_name(effect)
+            self.note(dict(tool_attributes(effect)))
+        if error is not None:
+            self._error = f"{type(error).__name__}: {error}"[:500]
+        elif self._spans.content.is_wanted:
+            self.note(self._spans.content.of_tool(effect, "result", output))
+        del self._effect  # and its input, which may be large
+        self._spans.put(self)
+
+    # --- the parent of what the step calls ------------------------------------------------------------------------
+
+    def traceparent(self) -> TraceParent:
+        """Return the span as the parent of what the body calls."""
+        return TraceParent(self.run.trace_id, self._id())
+
+    def note(self, attributes: Mapping[str, str | int]) -> None:
+        """Add attributes, or other values of them."""
+        if attributes:
+            self._noted = tuple((dict(self._noted) | dict(attributes)).items())
 
     def get_span_context(self) -> SpanContext:
-        parent = self._own
-        return SpanContext(parent.trace_id, parent.span_id, is_remote=False, trace_flags=TraceFlags(parent.flags))
+        return SpanContext(self.run.trace_id, self._id(), is_remote=False, trace_flags=_SAMPLED)
+
+    def _id(self) -> int:
+        return (work_span if self._is_offered else attempt_span)(self.run.uid, *self._task)
+
+    # --- the record -----------------------------------------------------------------------------------------------
+
+    def span(self) -> EndedSpan:
+        """Return the whole span."""
+        _, attempt, delivery = self._task
+        attributes: Attributes = (
+            ("weft.step", self._step),
+            ("weft.place", self._place),
+            ("weft.attempt", attempt),
+            ("weft.delivery", delivery),
+            *self._noted,
+        )
+        parent, kind = self.run.span_id, SpanKind.INTERNAL
+        if self._is_offered:
+            # The host that owns the run traces the attempt from the offer to the result. This is the work in between.
+            parent, kind = attempt_span(self.run.uid, *self._task), SpanKind.CONSUMER
+        return EndedSpan(
+            self._name, self._id(), parent, self._start, self._end, attributes, kind, self._error, has_run=True
+        )
+
+    def encode(self) -> bytes:
+        """Return the span as OTLP."""
+        if self._is_offered or self._noted or self._error is not None:
+            return encode_ended(self.run, self.span())
+        run, (task, attempt, delivery) = self.run, self._task
+        ids, attributes = run.encoded()
+        own = attempt_span(run.uid, task, attempt, delivery)
+        text = _plain_text(self._name, self._step, self._place, attempt, delivery)
+        return encode_span(ids, own, (self._start, max(self._start, self._end)), text, attributes)
 
 
 class StepSpans:
-    """Wraps the bodies of steps."""
+    """Begins the spans of attempts."""
 
     def __init__(self, sink: SpanSink, find: FindRun) -> None:
         self._sink = sink
         self._find = find
+        self.put = sink.put
         self.content = ToolContent()
 
-    def wrap(self, flight: Flight) -> StepBody | None:
-        """Return a body that is traced, or the body as it is if there is nothing to trace."""
-        run = self._sink.known.get(flight.uid)
-        if flight.body is None or (run is not None and not run.is_sampled):
-            return flight.body
-        return TracedStep(self, flight, flight.body)
+    def begin(self, flight: Flight, given: bytes) -> StepSpan | None:
+        """Begin the span of an attempt, in the context of its body; None if its run is not traced."""
+        run = self._sink.known.get(flight.uid) or self._run_of(flight)
+        if run is None or not run.is_sampled:
+            return None
+        span = StepSpan(self, run, flight)
+        span.begin(given)
+        return span
 
-    def run_of(self, flight: Flight) -> AttemptTrace | None:
-        """Return the run of an attempt, and the span of the attempt; None if the run is not traced."""
-        effect = flight.effect
+    def _run_of(self, flight: Flight) -> TracedRun | None:
+        """Return the run of an attempt, if its trace is known here."""
         if flight.offer is not None:
-            # The host that owns the run traces the attempt from the offer to the result. This is the work in between.
             given = _offered_trace(flight.offer.body)
-            parent = parse_traceparent(given.trace)
-            if parent is None:
+            if parse_traceparent(given.trace) is None:
                 return None
-            run = self._sink.run(flight.uid, given.run_id, "", root="", trace=given.trace)
-            number = work_span(flight.uid, effect.task, effect.attempt, effect.delivery)
-            return run, TraceParent(parent.trace_id, number, parent.flags)
-        known = self._sink.known.get(flight.uid)
-        if known is None:
-            actor = self._find(flight.uid)
-            if actor is None:
-                return None
-            state = actor.machine.state
-            known = self._sink.run(flight.uid, state.run_id, state.workflow, root=state.root, trace=state.trace)
-        run = known
-        number = attempt_span(flight.uid, effect.task, effect.attempt, effect.delivery)
-        return run, TraceParent(run.trace_id, number, int(run.is_sampled))
-
-    def ended(
-        self, flight: Flight, found: AttemptTrace, start: int, error: BaseException | None, noted: dict[str, Any]
-    ) -> None:
-        """Send the span of an attempt, with the attributes that its body noted."""
-        run, own = found
-        effect = flight.effect
-        is_offered = flight.offer is not None
-        attributes = (
-            ("weft.step", effect.step),
-            ("weft.place", effect.location),
-            ("weft.attempt", effect.attempt),
-            ("weft.delivery", effect.delivery),
-            *tool_attributes(effect),
-            *noted.items(),
-        )
-        parent = run.span.span_id
-        if is_offered:
-            parent = attempt_span(flight.uid, effect.task, effect.attempt, effect.delivery)
-        self._sink.emit(
-            run,
-            EndedSpan(
-                span_name(effect),
-                own.span_id,
-                parent,
-                start,
-                time.time_ns(),
-                attributes,
-                SpanKind.CONSUMER if is_offered else SpanKind.INTERNAL,
-                None if error is None else f"{type(error).__name__}: {error}"[:500],
-                has_run=True,
-            ),
-        )
+            return self._sink.run(flight.uid, given.run_id, "", root="", trace=given.trace)
+        actor = self._find(flight.uid)
+        if actor is None:
+            return None
+        state = actor.machine.state
+        return self._sink.run(flight.uid, state.run_id, state.workflow, root=state.root, trace=state.trace)
 
 
-class TracedStep:
-    """A step body whose attempt becomes a span."""
-
-    __slots__ = ("_flight", "_spans", "name", "traced_body")
-
-    def __init__(self, spans: StepSpans, flight: Flight, body: StepBody) -> None:
-        self.name = body.name
-        self.traced_body = body
-        self._spans = spans
-        self._flight = flight
-
-    async def perform(self, given: bytes, executor: Executor) -> bytes:
-        found = self._spans.run_of(self._flight)
-        if found is None:
-            return await self.traced_body.perform(given, executor)
-        own = found[1]
-        # The step has a context of its own, which ends with it.
-        otel_context.attach(otel_context.Context({_SPAN_KEY: StepSpan(own)}))
-        TRACEPARENT.set(own)
-        noted: dict[str, Any] = {}
-        SPAN_ATTRIBUTES.set(noted)
-        effect, content = self._flight.effect, self._spans.content
-        content.note(effect, noted, "arguments", given)
-        start, error = time.time_ns(), None
-        try:
-            result = await self.traced_body.perform(given, executor)
-            content.note(effect, noted, "result", result)
-            return result
-        except BaseException as raised:
-            error = raised
-            raise
-        finally:
-            self._spans.ended(self._flight, found, start, error, noted)
-
-    def is_final(self, error: BaseException) -> bool:
-        return self.traced_body.is_final(error)
+@lru_cache(maxsize=4_096)
+def _plain_text(name: str, step: str, place: str, attempt: int, delivery: int) -> bytes:
+    """Encode what many attempts have in common."""
+    attributes = (("weft.step", step), ("weft.place", place), ("weft.attempt", attempt), ("weft.delivery", delivery))
+    return encode_text(name, SpanKind.INTERNAL, attributes)
 
 
 def offer_trace(sink: SpanSink, actor: Actor, effect: PerformTask) -> TraceParent:

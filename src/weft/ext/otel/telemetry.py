@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from typing import Any
 
 import msgspec
-from opentelemetry.trace import get_current_span
+from opentelemetry.trace import INVALID_SPAN, get_current_span
 
 from weft.core.effects import PerformTask
 from weft.core.ids import RunUid, Seq
@@ -29,12 +30,11 @@ from weft.runtime.run.actor import Actor
 from weft.runtime.run.draft import Draft
 from weft.runtime.service import RunService
 from weft.runtime.start_support import StartResult
-from weft.runtime.worker.flight import Flight
-from weft.steps.task import StepBody
+from weft.runtime.worker.flight import BeginTrace
 
 
 class HostTelemetry:
-    """What a host sends. Made before the host, because the host gets ``wrap_body`` with its parts."""
+    """What a host sends. Made before the host, because the host gets ``begin_trace`` with its parts."""
 
     def __init__(self, signals: Signals, service: RunService) -> None:
         self._service = service
@@ -47,9 +47,9 @@ class HostTelemetry:
         self._steps = StepSpans(self._sink, self._find) if self._sink is not None else None
 
     @property
-    def wrap_body(self) -> Callable[[Flight], StepBody | None] | None:
+    def begin_trace(self) -> BeginTrace | None:
         """Trace the bodies of steps; None if there are no traces."""
-        return self._steps.wrap if self._steps is not None else None
+        return self._steps.begin if self._steps is not None else None
 
     def attach(self) -> None:
         """Send what the host of the service does from now on. Called before that host starts."""
@@ -101,13 +101,13 @@ class HostTelemetry:
         return str(offer_trace(self._sink, actor, effect))
 
 
-async def _start_traced(
-    start: Callable[..., Awaitable[StartResult]], order: StartOrder, catalogue: HostCatalogue | None = None
-) -> StartResult:
+def _start_traced(
+    start: Callable[..., Coroutine[Any, Any, StartResult]], order: StartOrder, catalogue: HostCatalogue | None = None
+) -> Coroutine[Any, Any, StartResult]:
     """Start a run in the trace of whoever starts it: a step, or a span of the program."""
     if not order.trace:
-        current = get_current_span().get_span_context()
-        if current.is_valid:
+        span = get_current_span()
+        if span is not INVALID_SPAN and (current := span.get_span_context()).is_valid:
             trace = TraceParent(current.trace_id, current.span_id, int(current.trace_flags))
             order = msgspec.structs.replace(order, trace=str(trace))
-    return await start(order, catalogue)
+    return start(order, catalogue)

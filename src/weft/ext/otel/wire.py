@@ -6,6 +6,7 @@ step. The spans of a host differ in little: ids, times, and attributes that repe
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
@@ -15,13 +16,15 @@ LinkParts = tuple[int, int, Attributes]
 """The trace, the span and the attributes of a link."""
 
 _ATTRIBUTE, _LINK_ATTRIBUTE, _RESOURCE_ATTRIBUTE = b"\x4a", b"\x22", b"\x0a"
-ERROR = 2
+_OWN = struct.Struct("<2s8scQcQ").pack
 
 
 def varint(number: int) -> bytes:
     """Encode a number in groups of seven bits."""
     if number < 128:
         return bytes((number,))
+    if number < 16_384:  # as long as nearly all spans are
+        return bytes((number & 127 | 128, number >> 7))
     parts = bytearray()
     while number > 127:
         parts.append(number & 127 | 128)
@@ -35,7 +38,6 @@ def block(tag: bytes, content: bytes) -> bytes:
     return tag + varint(len(content)) + content
 
 
-@lru_cache(maxsize=4_096)
 def encode_attributes(attributes: Attributes, tag: bytes = _ATTRIBUTE) -> bytes:
     """Encode attributes of a span."""
     return b"".join(block(tag, _key_value(key, value)) for key, value in attributes)
@@ -47,26 +49,17 @@ def encode_name(name: str) -> bytes:
     return block(b"\x2a", _text(name))
 
 
-def encode_span(ids: tuple[bytes, int, int], times: tuple[int, int], middle: bytes, ending: bytes) -> bytes:
-    """Encode a span: its trace, id and parent; its begin and end; its name and kind; and everything else."""
-    trace, own, parent = ids
+def encode_ids(trace: int, parent: int) -> bytes:
+    """Encode the trace and the parent of a span, the same for most spans of a run."""
+    return b"\x0a\x10" + trace.to_bytes(16) + (b"\x22\x08" + parent.to_bytes(8) if parent else b"")
+
+
+def encode_span(ids: bytes, own: int, times: tuple[int, int], text: bytes, more: bytes = b"") -> bytes:
+    """Encode a span: its trace and parent, its own id, its begin and end; and everything else."""
     start, end = times
-    body = b"".join(
-        (
-            b"\x0a\x10",
-            trace,
-            b"\x12\x08",
-            own.to_bytes(8),
-            b"\x22\x08" + parent.to_bytes(8) if parent else b"",
-            middle,
-            b"\x39",
-            start.to_bytes(8, "little"),
-            b"\x41",
-            end.to_bytes(8, "little"),
-            ending,
-        )
-    )
-    return block(b"\x12", body)
+    own_part = _OWN(b"\x12\x08", own.to_bytes(8), b"\x39", start, b"\x41", end)
+    size = len(ids) + len(own_part) + len(text) + len(more)
+    return b"".join((b"\x12", varint(size), ids, own_part, text, more))
 
 
 def encode_status(error: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Protocol
 
@@ -65,6 +65,18 @@ class Flight(msgspec.Struct, eq=False):
         if self.timer is not None:
             self.timer.cancel()
             self.timer = None
+
+
+class AttemptTrace(Protocol):
+    """The span of an attempt whose body runs."""
+
+    def finish(self, output: bytes, error: BaseException | None) -> None:
+        """Note that the body has ended."""
+        ...
+
+
+BeginTrace = Callable[[Flight, bytes], AttemptTrace | None]
+"""Begins the span of an attempt, with the input of its body, in the context of that body. None: it is not traced."""
 
 
 class ConfirmsTasks(Protocol):

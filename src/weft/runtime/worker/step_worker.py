@@ -31,7 +31,7 @@ from weft.runtime.streams import StreamWriter
 from weft.runtime.task_policy import TaskPolicy
 from weft.runtime.worker.arguments import arguments_of
 from weft.runtime.worker.failures import ends_attempt, report_failure, report_raised, unknown_step
-from weft.runtime.worker.flight import PRINTED, STREAMED, ConfirmsTasks, Flight, Report
+from weft.runtime.worker.flight import PRINTED, STREAMED, AttemptTrace, BeginTrace, ConfirmsTasks, Flight, Report
 from weft.runtime.worker.spending import spend, with_spent
 from weft.steps.permits import PERMITS
 from weft.steps.task import CURRENT_TASK, Executor, StepBody, Task
@@ -78,6 +78,8 @@ class StepWorker:
         self.guard: ConfirmsTasks | None = None
         self.wrap_body: Callable[[Flight], StepBody | None] | None = None
         """Set by tests: a substitute for the bodies of tasks."""
+        self.begin_trace: BeginTrace | None = None
+        """Traces attempts, if traces are configured."""
         self.policy: TaskPolicy | None = None
         """Says what bodies may do, if there is a policy."""
         self.failed: Callable[[str, BaseException], None] = _not_hosted
@@ -263,6 +265,7 @@ class StepWorker:
         if flight.running is None:
             flight.running = asyncio.current_task()  # it began before its task was known
         CURRENT_TASK.set(partial(self._task_of, flight))
+        trace: AttemptTrace | None = None
         try:
             try:
                 if body is None:
@@ -282,7 +285,12 @@ class StepWorker:
                     self._arm(flight)
                 if effect.cover is not None:
                     flight.began = self._clock.monotonic()
+                if self.begin_trace is not None:
+                    trace = self.begin_trace(flight, given)
                 output = await body.perform(given, self._executor)
+                if trace is not None:
+                    trace.finish(output, None)
+                    trace = None
                 if REVEALED:
                     output = strike_json(output)
                 if flight.timer is not None:
@@ -290,6 +298,8 @@ class StepWorker:
                 kept = values.seal_inline(output) or await self._keep(output)
                 report: Report = c.ReportTaskSucceeded(effect.task, effect.attempt, effect.delivery, Raw(kept))
             except BaseException as error:
+                if trace is not None:
+                    trace.finish(b"", error)
                 if ends_attempt(flight, error):
                     raise
                 report = report_raised(flight, error)
@@ -403,8 +413,7 @@ class StepWorker:
             if flight.since <= since
             and not flight.stopped
             and flight.offer is None
-            # A body that is traced is wrapped.
-            and self._catalogue.step(flight.effect.step) is getattr(flight.body, "traced_body", flight.body)
+            and self._catalogue.step(flight.effect.step) is flight.body
         ]
         for flight in given:
             self._queue.remove(flight)

@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from weft.errors import UsageError
 from weft.steps.http.webhooks import Receipt, Webhooks
-from weft.steps.task import TRACEPARENT, Task
+from weft.steps.task import STEP_TRACE, Task
 
 _SAFE = "/:~[]#@!$&'()*+,;="
 
@@ -24,9 +24,9 @@ def task_headers(task: Task | None) -> dict[str, str]:
     """Return the headers of a task. The task's key is the same in every attempt, so that a receiver can act once."""
     if task is None:
         return {}
-    trace = TRACEPARENT.get(None)
+    trace = STEP_TRACE.get(None)
     return {
-        **({} if trace is None else {"traceparent": str(trace)}),
+        **({} if trace is None else {"traceparent": str(trace.traceparent())}),
         "idempotency-key": _header_text(task.key),
         "weft-run": _header_text(task.run_id),
         "weft-step": _header_text(task.step),
