@@ -67,7 +67,7 @@ def test_a_run_over_the_limit_of_its_workflow_is_explained() -> None:
 
     assert (found.status, found.hint) == ("pending", "To see the keys of the limit: weft queue")
     assert found.summary == (
-        "as many runs with its key are open as the limit of its workflow allows; it begins when one has ended"
+        "it waits for the limit of its workflow: allowed are 1 at once; 1 under way, 0 ahead of it (first)"
     )
     assert world.perform(lambda: listed(app, "second")) == "the limit of its workflow"
 

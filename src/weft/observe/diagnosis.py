@@ -208,6 +208,8 @@ class StartWait(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     inputs: int = 0
     """Batches: how many inputs it has, and below how many it can have."""
     size: int = 0
+    standing: str = ""
+    """Limits: what is allowed, how many runs with its key are under way, and how many wait before it."""
 
 
 class Diagnosis(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,7 +9,7 @@ from weft.core.ids import Millis
 from weft.core.run.state import OpenTask
 from weft.observe.diagnosis import IdleTask
 from weft.ports.memos import Memos
-from weft.ports.tasks import STEP_LIMIT, KeyLimit, QueueLimits, TaskOffer
+from weft.ports.tasks import STEP_LIMIT, KeyLimit, QueueLimits, TaskOffer, TaskStanding
 from weft.runtime.held_models import MODEL_QUEUE, hold_of
 from weft.runtime.service import RunService
 
@@ -24,8 +24,7 @@ async def idle_task(service: RunService, offer: TaskOffer) -> IdleTask:
     if limits is not None and (limits.concurrency is not None or limits.rate is not None):
         found = await service.store.tasks.standing(offer.uid, offer.task)
         if found is not None:
-            who = f" ({', '.join(found.runs)})" if found.runs else ""
-            standing = f"{allowed(limits)}; {found.running:,} under way, {found.ahead:,} ahead of it{who}"
+            standing = describe_standing(limits, found)
     return IdleTask(queue=offer.queue, limit=offer.limit.removeprefix(STEP_LIMIT), key=offer.key, standing=standing)
 
 
@@ -53,6 +52,12 @@ async def published(service: RunService, offers: Sequence[TaskOffer]) -> set[int
     limits = await tasks.limits() if offers else {}
     on_streams = [offer for offer in offers if offer.queue in limits and limits[offer.queue].stream]
     return {offer.task for offer in on_streams if await tasks.standing(offer.uid, offer.task) is None}
+
+
+def describe_standing(limits: KeyLimit | QueueLimits, found: TaskStanding) -> str:
+    """Say what a limit allows, and where something that waits for it stands."""
+    who = f" ({', '.join(found.runs)})" if found.runs else ""
+    return f"{allowed(limits)}; {found.running:,} under way, {found.ahead:,} ahead of it{who}"
 
 
 def allowed(limits: KeyLimit | QueueLimits) -> str:

@@ -227,9 +227,7 @@ def _start_sentence(wait: StartWait, starts_at: datetime | None) -> str:
         case "singleton":
             return f"it waits until {wait.behind}, which it replaces, has ended"
         case "limit":
-            return (
-                "as many runs with its key are open as the limit of its workflow allows; it begins when one has ended"
-            )
+            return f"it waits for the limit of its workflow{f': {wait.standing}' if wait.standing else ''}"
         case "batch":
             full = f" of {wait.size}" if wait.size else ""
             return f"it collects inputs{key} ({wait.inputs}{full} so far), and starts at {when} or when it is full"

@@ -6,7 +6,9 @@ from datetime import datetime
 
 from weft.core.start_rules import StartRule, decode_rule, key_of_slot, kind_of_slot
 from weft.observe.diagnosis import StartWait, time_of
+from weft.observe.idle_task import describe_standing
 from weft.ports.store import NEVER, RunRow
+from weft.ports.tasks import RUN_TASK, WORKFLOW_LIMIT
 from weft.runtime.service import RunService
 
 
@@ -15,7 +17,7 @@ async def start_wait(service: RunService, row: RunRow) -> StartWait | None:
     if row.seq or row.owner is not None:
         return None
     if row.wake_at == NEVER:
-        return StartWait(kind="limit", key="")
+        return StartWait(kind="limit", key="", standing=await _limit_standing(service, row))
     if row.slot is None:
         return None
     kind, key = kind_of_slot(row.slot), key_of_slot(row.slot)
@@ -35,6 +37,13 @@ async def start_wait(service: RunService, row: RunRow) -> StartWait | None:
         inputs=row.inputs,
         size=rule.size,
     )
+
+
+async def _limit_standing(service: RunService, row: RunRow) -> str:
+    """Say what the limit of a run's workflow allows, and where the run stands; empty if it is about to begin."""
+    limit = (await service.store.tasks.declared()).get(f"{WORKFLOW_LIMIT}{row.workflow}")
+    found = await service.store.tasks.standing(row.uid, RUN_TASK)
+    return describe_standing(limit, found) if limit is not None and found is not None else ""
 
 
 def starts_at(row: RunRow, now: int) -> datetime | None:

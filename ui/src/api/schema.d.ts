@@ -2721,6 +2721,8 @@ export interface components {
             inputs?: number;
             /** @default 0 */
             size?: number;
+            /** @default  */
+            standing?: string;
         };
         /**
          * Hold
