@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.cli.conftest import Weft
+from tests.cli.conftest import Weft, hosting
 
 STEPS = """\
 weft: steps/1
@@ -326,3 +326,19 @@ def test_a_registered_step_keeps_the_policies_of_its_function(folder: Path, weft
     assert weft("steps", "register", "charge.yaml", "--app", "shop.py", "--url", "sqlite:///weft.db").code == 0
     (step,) = cast("dict[str, Any]", weft("steps", "--json", "--url", "sqlite:///weft.db").json())["steps"]
     assert (step["policy"]["effect"], step["policy"]["attempts_max"]) == ("irreversible", 1)
+
+
+def test_the_steps_of_running_hosts_are_known_without_their_app(steps: Weft, folder: Path) -> None:
+    (folder / "app.py").write_text(APP)
+    assert "note" not in steps("steps").out
+    with hosting(folder):
+        listed = {line.split()[0]: line for line in steps("steps").out.splitlines() if line.strip()}
+        planned = steps("plan", "note", "--given", "user")
+        named = steps("steps", "--app", "goals.py", "--json")
+    assert "hosts" in listed["note"]
+    assert "store" in listed["lookup"]
+    assert planned.code == 0
+    assert "note" in planned.out
+    assert "and of its running hosts" in planned.out
+    assert {step["id"]: step["from"] for step in cast("Any", named.json())["steps"]}["note"] == "app"
+    assert "note" not in steps("steps").out

@@ -12,7 +12,7 @@ from weft.cli.app_file import load_app
 from weft.cli.messages import say
 from weft.cli.operations import remote_of
 from weft.cli.output import SafeText, console, print_json, print_table
-from weft.cli.plan import WITHOUT_APP, KnownSteps, known_steps
+from weft.cli.plan import WITHOUT_APP, KnownSteps, known_steps, with_steps_of_hosts
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.goal.catalogue import AnyCatalogueEvent, Checkup, StepRegistered, StepUnregistered, StepUpdated
 from weft.core.goal.definitions import StepDef
@@ -36,13 +36,16 @@ WORDS = {StepRegistered: "registered", StepUpdated: "updated", StepUnregistered:
 
 async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
     """Print all steps that goals are planned with, sorted by id."""
-    async with known_steps(url, app, "weft steps") as known:
+    async with known_steps(url, app, "weft steps") as before:
         stored = None
+        known = await with_steps_of_hosts(before)
         if known.service is not None:
             stored = await StoredCatalogue(known.service.store.definitions, known.service.clock).catalogue()
         steps = sorted(known.group.registered.planned(), key=lambda step: step.id)
         health = {step.id: _health(step, stored.health if stored is not None else {}) for step in steps}
-        origins = {step.id: "store" if stored is not None and step.id in stored else "app" for step in steps}
+        origins = dict.fromkeys((step.id for step in steps), "app")
+        origins |= dict.fromkeys(known.of_hosts, "hosts")
+        origins |= {step.id: "store" for step in steps if stored is not None and step.id in stored}
     if json:
         print_json({"store": known.address, "steps": [_document(step, health, origins) for step in steps]})
         return

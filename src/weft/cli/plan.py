@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -21,6 +21,7 @@ from weft.errors import UnknownStep, UsageError
 from weft.observe.pictures import picture_of_plan, render_mermaid, render_svg
 from weft.ports.memos import Memo
 from weft.runtime.catalogue_log import StoredCatalogue
+from weft.runtime.host_steps import steps_of_hosts
 from weft.runtime.memo_lookup import find_reusable
 from weft.runtime.programs import StoredGraph, graph_definition, store_definition
 from weft.runtime.service import RunService
@@ -36,10 +37,12 @@ class KnownSteps(msgspec.Struct, frozen=True):
     group: Registrar
     service: RunService | None
     address: str
+    of_hosts: Collection[str] = ()
+    """Those that only the apps of running hosts register."""
 
     @property
     def has_app(self) -> bool:
-        """Whether an app is named. Without one, only the steps in the store are known; a host may have more."""
+        """Whether an app is named. Without one, the steps in the store and of running hosts are known."""
         return isinstance(self.group, App)
 
 
@@ -60,6 +63,18 @@ async def known_steps(
         for fault in group.registered.learn_steps({step: entry.definition for step, entry in stored.entries.items()}):
             raise fault
         yield KnownSteps(group, service, address)
+
+
+async def with_steps_of_hosts(known: KnownSteps) -> KnownSteps:
+    """Add the steps that the apps of running hosts register, unless an app is named. Raises Refused, BadStep."""
+    if known.has_app or known.service is None:
+        return known
+    store = known.service.store
+    found = await steps_of_hosts(store.definitions, getattr(store, "hosts", None)) or {}
+    stored = {step.id: step for step in known.group.registered.planned()}
+    for fault in known.group.registered.learn_steps({**found, **stored}):
+        raise fault
+    return msgspec.structs.replace(known, of_hosts=found.keys() - stored.keys())
 
 
 def given_facts(words: Sequence[str]) -> tuple[list[str], dict[str, Any]]:
@@ -93,7 +108,8 @@ async def print_plan(
 ) -> int:
     """Print the plan for these goals. Returns 1 if facts are missing. Raises UnknownStep, BadPlan."""
     names, values = given_facts(given)
-    async with known_steps(url, app, "weft plan", create=plan_format.freeze is not None) as known:
+    async with known_steps(url, app, "weft plan", create=plan_format.freeze is not None) as before:
+        known = await with_steps_of_hosts(before)
         plan = _planned(known, goals, names)
         if plan_format.freeze is not None:
             await _freeze(plan, plan_format.freeze, known, names)
@@ -134,7 +150,8 @@ def _print(plan: Plan, reuse: dict[str, Memo], known: KnownSteps) -> None:
 
 def _origin(known: KnownSteps) -> str:
     if not known.has_app:
-        return f"store {store_label(known.address)}. {WITHOUT_APP}"
+        hosts = " and of its running hosts" if known.of_hosts else ""
+        return f"store {store_label(known.address)}{hosts}. {WITHOUT_APP}"
     if known.service is None:
         return "the app only: there is no store yet."
     return f"the app and of store {store_label(known.address)}."

@@ -48,13 +48,24 @@ async def registered_now(definitions: Definitions, hosts: Hosts | None, clock: C
 
     Raises Refused if no host is alive, or none can be seen, or if the hosts do not agree.
     """
-    living = [host for host in await hosts.list_all() if not host.gone] if hosts is not None else []
-    if not living:
+    found = await steps_of_hosts(definitions, hosts)
+    if found is None:
         raise Refused(
             "It is not known which steps are registered: no process hosts the store now.",
             hint="Start a process that hosts the app, or use its server.",
         )
     stored = (await StoredCatalogue(definitions, clock).catalogue()).entries
+    return list({**{step: entry.definition for step, entry in stored.items()}, **found}.values())
+
+
+async def steps_of_hosts(definitions: Definitions, hosts: Hosts | None) -> dict[str, StepDef] | None:
+    """Return the steps that the apps of the living hosts register; None if no host is alive, or none can be seen.
+
+    Raises Refused if the hosts do not agree.
+    """
+    living = [host for host in await hosts.list_all() if not host.gone] if hosts is not None else []
+    if not living:
+        return None
     found: dict[str, StepDef] = {}
     for version in sorted({str(host.about["steps"]) for host in living if host.about.get("steps")}):
         for step in await _read(definitions, version):
@@ -63,7 +74,7 @@ async def registered_now(definitions: Definitions, hosts: Hosts | None, clock: C
                     f"It is not known which {step.id} is meant: the hosts of the store register different ones.",
                     hint="Wait until all of them have the same code, or use the server of one of them.",
                 )
-    return list({**{step: entry.definition for step, entry in stored.items()}, **found}.values())
+    return found
 
 
 async def _read(definitions: Definitions, version: str) -> list[StepDef]:
