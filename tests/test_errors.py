@@ -61,7 +61,7 @@ def test_the_tree_is_the_one_that_is_drawn_in_the_docstring() -> None:
         ("UsageError", "BadDuration BadValue BadGraph BadPlan ForeignAwait RunAtImport"),
         ("Refused", "IdTaken KeyReused RunFinished RunUndone AlreadyDecided NotAllowed NotFound"),
         ("StepFailed", "OutcomeUnknown WorkerLost StepTimedOut"),
-        ("StoreError", "Conflict Fenced Unavailable Corrupt NewerSchema Full"),
+        ("StoreError", "Conflict Fenced Unavailable Corrupt NewerSchema WrongSchema Full"),
         ("WeftError", "UsageError Refused TimedOut BranchesFailed RunFailed RunCancelled Diverged LimitExceeded"),
     ],
 )

@@ -96,6 +96,7 @@ if TYPE_CHECKING:
         UsedAfterFork,
         WeftError,
         WorkerLost,
+        WrongSchema,
     )
     from weft.observe.explanation import Explanation
     from weft.observe.live_check import LiveGroup, LiveReport
@@ -238,6 +239,7 @@ __all__ = [
     "Winner",
     "WorkerLost",
     "Workflow",
+    "WrongSchema",
     "again",
     "ale",
     "context",

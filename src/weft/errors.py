@@ -25,7 +25,7 @@
     │   ├── Conflict  Fenced      another process has written
     │   ├── Unavailable           no answer; the outcome is unknown
     │   ├── Full                  no space is left
-    │   └── Corrupt (RunUnreadable)  NewerSchema  stored data cannot be read
+    │   └── Corrupt (RunUnreadable)  NewerSchema  WrongSchema  stored data cannot be read
     ├── HttpFailed                an HTTP call returned an error; .status
     │   ├── HttpUnavailable       no answer, or a temporary error
     │   ├── NotAnAnswer           the answer cannot be read as outputs
@@ -542,6 +542,12 @@ class NewerSchema(StoreError):
     """The store was written by a newer Weft."""
 
     code = "store.newer_schema"
+
+
+class WrongSchema(StoreError):
+    """The store lacks tables or columns that its schema number promises."""
+
+    code = "store.wrong_schema"
 
 
 class Full(StoreError):

@@ -12,7 +12,7 @@ import pytest
 
 from tests import scale, servers
 from tests.servers import Cluster
-from weft.errors import BadValue, Corrupt, Full, NewerSchema, Unavailable, UsageError, WeftError
+from weft.errors import BadValue, Corrupt, Full, NewerSchema, Unavailable, UsageError, WeftError, WrongSchema
 from weft.stores import open_store
 from weft.stores.postgres import PostgresStore, migrate, pending_migrations
 from weft.stores.postgres.schema import MIGRATIONS, NEWEST, apply_migrations
@@ -273,7 +273,7 @@ def test_durability_is_full_or_fast() -> None:
         (ConnectionResetError, Unavailable),
         (TimeoutError, Unavailable),
         (asyncpg.UniqueViolationError, Unavailable),
-        (asyncpg.UndefinedTableError, Unavailable),
+        (asyncpg.UndefinedTableError, WrongSchema),
         (asyncpg.InternalClientError, Unavailable),
         (AttributeError, Unavailable),
         (asyncpg.CharacterNotInRepertoireError, BadValue),

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from tests.contract.kit import HERE, go, row, start
-from weft.errors import Corrupt, NewerSchema, StoreError, Unavailable
+from weft.errors import Corrupt, NewerSchema, StoreError, Unavailable, WrongSchema
 from weft.stores.sqlite import SqliteStore
 from weft.stores.sqlite.schema import APPLICATION_ID, NEWEST
 
@@ -247,3 +247,17 @@ def test_two_who_open_a_new_file_at_once_make_one_schema(path: Path) -> None:
     assert row(stores[1]).uid == "run-1"
     for store in stores:
         go(store.close())
+
+
+def test_a_file_without_a_table_that_its_schema_has_says_what_to_do(path: Path) -> None:
+    go(opened(path).close())
+    with sqlite3.connect(path) as plain:
+        plain.execute("DROP TABLE tasks")
+    plain.close()
+    store = opened(path)
+
+    with pytest.raises(WrongSchema, match="no such table: tasks") as caught:
+        go(store.tasks.limited_keys(limit=1))
+
+    go(store.close())
+    assert "backup" in caught.value.hint

@@ -418,6 +418,12 @@ PAGES: dict[str, ErrorPage] = {
         "An older version could misread the data of a newer one, so it refuses to open the store.",
         "Update Weft, or open another store: --url, or WEFT_URL.",
     ),
+    "store.wrong_schema": ErrorPage(
+        "The store lacks tables or columns that its schema number promises.",
+        "It was made by a version of Weft between two releases, changed by hand, or restored only in part, so no "
+        "upgrade applies. Trying again does not help.",
+        "Restore the store from a backup, or open another one: --url, or WEFT_URL.",
+    ),
     "store.file_gone": ErrorPage(
         "The database file was deleted or replaced while a host had it open.",
         "Writes would go to a deleted file that nobody can open. So the host writes nothing and acknowledges nothing. "

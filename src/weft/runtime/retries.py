@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Protocol, TypeVar
 
-from weft.errors import Corrupt, NewerSchema, StoreError
+from weft.errors import Corrupt, NewerSchema, StoreError, WrongSchema
 from weft.runtime.status import HostStatus
 from weft.runtime.throttled_log import ThrottledLog
 
@@ -38,7 +38,7 @@ class StoreRetries:
         while True:
             try:
                 return await call()
-            except (Corrupt, NewerSchema):
+            except (Corrupt, NewerSchema, WrongSchema):
                 raise
             except StoreError as error:
                 if not self._status.running:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 import asyncpg  # type: ignore[import-untyped]
 import msgspec
 
-from weft.errors import BadValue, Corrupt, Full, Unavailable, UsageError, WeftError
+from weft.errors import BadValue, Corrupt, Full, Unavailable, UsageError, WeftError, WrongSchema
 from weft.stores.urls import shown_url
 
 # asyncpg has no type annotations.
@@ -163,6 +163,11 @@ def translate_error(error: Exception, address: Address) -> WeftError:
             return Full(f"{where} has no room left.", hint="Free some space; Weft continues without a restart.")
         case asyncpg.DataCorruptedError() | asyncpg.IndexCorruptedError():
             return Corrupt(f"{where} is damaged ({error}).", hint="Restore the database from a backup.")
+        case asyncpg.UndefinedTableError() | asyncpg.UndefinedColumnError():
+            return WrongSchema(
+                f"{where} lacks what its schema number promises ({error}).",
+                hint="Restore the database from a backup, or name another database.",
+            )
         case asyncpg.ReadOnlySQLTransactionError():
             return Unavailable(f"{where} cannot be written ({error}).", hint="Use the URL of the primary server.")
         case asyncpg.ClientConfigurationError():

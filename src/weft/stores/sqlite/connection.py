@@ -12,7 +12,7 @@ from pathlib import Path
 
 import apsw
 
-from weft.errors import Corrupt, Full, StoreError, Unavailable, UsageError
+from weft.errors import Corrupt, Full, StoreError, Unavailable, UsageError, WrongSchema
 
 BUSY_MS = 10_000
 """How long a connection waits for another process while it is opened."""
@@ -86,6 +86,9 @@ def _check_settings(connection: apsw.Connection, path: Path, durability: str) ->
             )
 
 
+_LACKS = ("no such table", "no such column", "has no column named")
+
+
 @contextmanager
 def translate_errors(path: Path, connection: apsw.Connection | None = None) -> Iterator[None]:
     """Translate SQLite errors into Weft errors."""
@@ -123,6 +126,11 @@ def translate_error(error: apsw.Error, path: Path, connection: apsw.Connection |
             )
         case apsw.IOError():
             return Unavailable(f"{path} cannot be read or written ({error}).", hint="Check the disk.")
+        case apsw.SQLError() if any(lack in str(error) for lack in _LACKS):
+            return WrongSchema(
+                f"{path} lacks what its schema number promises ({error}).",
+                hint="Restore the file from a backup, or name another file. This one was not changed.",
+            )
         case _:
             return StoreError(f"{path}: {error}")
 
