@@ -532,12 +532,6 @@ class RunUnreadable(Corrupt):
     code = "run.unreadable"
 
 
-def unreadable(what: str, error: Exception) -> Corrupt:
-    """Make the error for stored data of a kind that this version does not know."""
-    hint = "The data is damaged, or was written by a newer Weft. The run is held; other runs are not affected."
-    return Corrupt(f"{what} cannot be read ({error}).", hint=hint)
-
-
 class NewerSchema(StoreError):
     """The store was written by a newer Weft."""
 

@@ -14,10 +14,11 @@ import msgspec
 from msgspec import Raw
 
 from weft.core.budgets import Amounts, BudgetLimits, Cover
+from weft.core.event_parts import unreadable
 from weft.core.events import ABSENT, DEFAULT_POLICY, NULL, Overlap, Parent, Policy, ScheduleSpec, Style, UndoPlan
 from weft.core.ids import EntryId
 from weft.core.run_rules import RunRules
-from weft.errors import Failure, unreadable
+from weft.errors import Failure
 
 
 class Command(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="do", tag=None):

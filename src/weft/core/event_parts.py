@@ -7,6 +7,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from weft.errors import Corrupt
+
 NULL = Raw(b"null")
 ABSENT = Raw(b"")
 """Stands for a missing value, because msgspec cannot read an optional ``Raw``."""
@@ -131,3 +133,9 @@ class EdgeVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     edge: str
     taken: bool
     seen: dict[str, Any] = {}
+
+
+def unreadable(what: str, error: Exception) -> Corrupt:
+    """Make the error for stored data of a kind that this version does not know."""
+    hint = "The data is damaged, or was written by a newer Weft. The run is held; other runs are not affected."
+    return Corrupt(f"{what} cannot be read ({error}).", hint=hint)

@@ -34,6 +34,7 @@ from weft.core.event_parts import Style as Style
 from weft.core.event_parts import Taken as Taken
 from weft.core.event_parts import UndoPlan as UndoPlan
 from weft.core.event_parts import Write as Write
+from weft.core.event_parts import unreadable
 from weft.core.fork_events import Effects as Effects
 from weft.core.fork_events import EntriesDropped as EntriesDropped
 from weft.core.fork_events import KnownResult as KnownResult
@@ -92,7 +93,7 @@ from weft.core.task_events import TaskLost as TaskLost
 from weft.core.task_events import TaskScheduled as TaskScheduled
 from weft.core.task_events import TaskSucceeded as TaskSucceeded
 from weft.core.task_events import UndoScheduled as UndoScheduled
-from weft.errors import Failure, unreadable
+from weft.errors import Failure
 
 FORMAT = 1
 """The newest event format that this code reads and writes. The row of a run stores the highest one in its log."""
