@@ -80,7 +80,7 @@ def test_a_part_of_the_page_that_could_not_be_loaded_is_loaded_when_the_server_i
 def test_a_part_that_the_server_does_not_have_is_said_to_be_missing(page: Page, shop: Served, watch: Watch) -> None:
     watch.expect("Failed to (load resource|fetch dynamically imported module)|at .*assets")
     shop.start("order", "order-gone", order_id="gone")
-    page.route("**/assets/picture-canvas*.js", lambda route: route.fulfill(status=404))
+    page.route("**/assets/picture-canvas*.js*", lambda route: route.fulfill(status=404))
     page.goto("/runs/order-gone")
     expect(page.get_by_text("This screen has failed")).to_be_visible()
     expect(page.get_by_role("button", name="Reload the page")).to_be_visible()

@@ -11,10 +11,12 @@ const SOURCE = "parts of the page";
 /** Return a way to load a part that waits while the server cannot be reached. It throws if the server lacks the part. */
 export function patient<T>(load: () => Promise<T>): () => Promise<T> {
   return async () => {
-    for (let refusals = 0; ; ) {
+    let next = load;
+    for (let tries = 1, refusals = 0; ; tries++) {
       try {
-        return await load();
+        return await next();
       } catch (error) {
+        next = again(load, error, tries);
         if ((await isReachable()) && ++refusals === REFUSALS_MAX) throw error;
         await new Promise((resolve) => setTimeout(resolve, refusals > 1 ? RETRY_MS : 0));
         await untilReachable();
@@ -22,6 +24,12 @@ export function patient<T>(load: () => Promise<T>): () => Promise<T> {
       }
     }
   };
+}
+
+/** Return a way to load a part that has failed. Chromium never asks twice for a module of one address. */
+function again<T>(load: () => Promise<T>, error: unknown, tries: number): () => Promise<T> {
+  const address = /https?:[^\s?]+\.js/.exec(String(error))?.[0];
+  return address === undefined ? load : () => import(/* @vite-ignore */ `${address}?again=${String(tries)}`) as Promise<T>;
 }
 
 async function untilReachable(): Promise<void> {
