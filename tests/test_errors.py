@@ -300,6 +300,7 @@ CODES_WITHOUT_A_CLASS = {
     "schedule.two_times",
     "schedule.unknown_zone",
     "store.file_gone",
+    "stream.cluster",
     "task.not_yours",
 }
 
