@@ -34,6 +34,7 @@ from weft.ports.streams import Streams
 from weft.ports.tags import Tags
 from weft.ports.tasks import TaskOffer
 from weft.ports.tool_pins import ToolPins
+from weft.ports.wals import Wals
 from weft.server.endpoints.reads import ReadAnswer, ReadAnswers, ReadFormat, StoreRead, StoreReads
 from weft.server.store_reads import FORMAT, READS_MAX, ROWS_MAX, ReadMethod, read_methods
 
@@ -65,6 +66,8 @@ class RemoteStore:
     memos: Memos
     tool_pins: ToolPins
     policies: PolicyVersions
+    wals: Wals | None = None
+    """Redis is the server's own business."""
 
     def __init__(self, remote: Remote) -> None:
         self.remote = remote

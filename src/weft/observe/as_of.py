@@ -13,7 +13,8 @@ def as_of(service: RunService, row: RunRow) -> Millis | None:
     The host is then asked to bring them into the store now, for whoever looks next. One of this process has done so.
     """
     wals, local = service.store.wals, service.local
-    if row.wal is None or wals is None or (local is not None and local.host == row.owner):
+    if row.wal is None or (local is not None and local.host == row.owner):
         return None
-    wals.ask_to_drain(row.uid)
+    if wals is not None:
+        wals.ask_to_drain(row.uid)
     return row.updated_at

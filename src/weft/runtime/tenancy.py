@@ -29,6 +29,7 @@ from weft.ports.step_logs import LogQuery, LogTotals, StepLogs, StoredLine
 from weft.ports.store import Append, Directory, KeyRow, Loaded, Mail, Outcome, Page, RunLog, RunRow, Store, StoredEvent
 from weft.ports.streams import Chunk, NewChunk, Streams
 from weft.ports.tags import Tag, TagKey, TagMove, Tags
+from weft.ports.wals import Wals
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.offered_versions import sees_version
 from weft.runtime.orders import StartOrder, check_run_id, pin_version
@@ -156,6 +157,14 @@ class _TenantStore:
         self.saved_views: SavedViews = _TenantViews(store.saved_views, tenant)
         self.starts: RuledStarts = _TenantStarts(store.starts, self.directory)  # type: ignore[assignment]
         self.budgets: Budgets = _TenantBudgets(store.budgets, self.directory)
+        self.wals: Wals | None = None if store.wals is None else _TenantWals(store.wals)  # type: ignore[assignment]
+
+
+class _TenantWals:
+    """Asks hosts to bring what they have of a run into the store, and shows nothing."""
+
+    def __init__(self, wals: Wals) -> None:
+        self.ask_to_drain = wals.ask_to_drain
 
 
 class _TenantDirectory:
