@@ -84,6 +84,7 @@ class BlockingApp(BlockingRuns[AsyncApp]):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> BlockingHandle[R]: ...
     @overload
     def start(
@@ -99,6 +100,7 @@ class BlockingApp(BlockingRuns[AsyncApp]):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> BlockingHandle[R]: ...
     @overload
     def start(
@@ -114,6 +116,7 @@ class BlockingApp(BlockingRuns[AsyncApp]):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> BlockingHandle[Any]: ...
     def start(self, call: Any, input: Mapping[str, Any] | None = None, /, **options: Any) -> Any:
         """Start a run, or find the one with this id and input, and return its handle. The run is durable by then.

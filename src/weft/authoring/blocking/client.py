@@ -35,6 +35,7 @@ class AsyncClient(AsyncRuns, Protocol):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> Handle[Any]: ...
 
     async def plan(self, *goals: str, given: Mapping[str, Any] | Iterable[str] = ()) -> Plan:
@@ -88,6 +89,7 @@ class BlockingClient(BlockingRuns[AsyncClient]):
         delay: Duration | None = None,
         priority: int = 0,
         budget: Budget | None = None,
+        run_policies: Mapping[str, Any] | None = None,
     ) -> BlockingHandle[Any]:
         """Start a run on any host that has this workflow, in its hosted version or in ``version``.
 
@@ -105,6 +107,7 @@ class BlockingClient(BlockingRuns[AsyncClient]):
                 delay=delay,
                 priority=priority,
                 budget=budget,
+                run_policies=run_policies,
             ),
         )
         return self._blocking(started.id, started.codec)
