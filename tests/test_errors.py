@@ -12,6 +12,7 @@ import weft.agents.models.failures
 import weft.conditions
 import weft.core.goal.checks
 import weft.pipelines.faults
+import weft.ports.worker_streams
 import weft.runtime.worker_streams.failures
 import weft.scripts
 import weft.steps.http.failures  # noqa: F401 - part of the tree
@@ -300,7 +301,6 @@ CODES_WITHOUT_A_CLASS = {
     "schedule.two_times",
     "schedule.unknown_zone",
     "store.file_gone",
-    "stream.cluster",
     "task.not_yours",
 }
 

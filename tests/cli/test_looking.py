@@ -40,6 +40,7 @@ def test_an_empty_folder_has_no_runs_and_looking_makes_no_store(weft: Weft, fold
         "retention": False,
         "losses": [],
         "redis": [],
+        "streams": [],
     }
     assert not list(folder.glob("*.db*"))
 

@@ -33,7 +33,8 @@ NEED_AN_EXTRA = {
     "weft.server.mcp.subscriptions weft.agents.mcp.child_process weft.agents.mcp.guarded_http "
     "weft.agents.mcp.results weft.agents.mcp.wire",
     "otel": "weft.ext.otel.log_records weft.ext.otel.measures weft.ext.otel.providers weft.ext.otel.run_spans "
-    "weft.ext.otel.span_queue weft.ext.otel.span_sink weft.ext.otel.step_spans weft.ext.otel.telemetry",
+    "weft.ext.otel.span_queue weft.ext.otel.span_records weft.ext.otel.span_sink weft.ext.otel.step_spans "
+    "weft.ext.otel.telemetry",
     "postgres": "weft.stores.postgres",
     "redis": "weft.stores.hot.connection weft.stores.hot.redis_wal_server weft.stores.redis.buckets "
     "weft.stores.redis.client weft.stores.redis.hints",

@@ -160,4 +160,4 @@ def test_edges_open_if_they_lead_to_the_fan_in_without_passing_the_opener(part: 
             for arc in shape.out[opener]:
                 leads = arc.to == fan_in or fan_in in reachable(shape, arc.to, without=opener)
                 assert arc.opens == leads, seed
-    assert found > 50
+    assert found > len(SEEDS) / 10

@@ -161,7 +161,7 @@ def test_a_task_that_is_no_longer_wanted_leaves_the_stream() -> None:
             await handle.cancel()
 
             await streams.is_empty()
-            assert streams.counts["withdrawn"] == 1
+            await until(lambda: streams.counts["withdrawn"] == 1)
             assert await streams.service.store.tasks.taken_by([STREAM], limit=10) == []
 
     asyncio.run(scenario())
