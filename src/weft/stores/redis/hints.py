@@ -33,6 +33,8 @@ WAKE_SECONDS_MIN = 0.01
 """Hints wake a host at most this often, because each wake-up is a query of the store."""
 CLOSE_SECONDS = 0.5
 """How long a process that ends waits for its last hint to be sent."""
+CANCEL_SECONDS = 0.1
+"""How long to wait for the end of a task before it is cancelled again."""
 POLLING = "until it is back, hosts find the work of others by polling"
 
 
@@ -189,5 +191,7 @@ class RedisHints:
 
 
 async def _end(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    await asyncio.wait({task})
+    """Cancel a task until it is over. The client library may take a cancellation for a time limit and go on."""
+    while not task.done():
+        task.cancel()
+        await asyncio.wait({task}, timeout=CANCEL_SECONDS)
