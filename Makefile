@@ -3,14 +3,15 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
-.PHONY: help setup ui ui-shots docs run test proof check check-ui bench bench-ui bench-peers soak chaos clean
+.PHONY: help setup ui ui-shots docs run test proof check check-lint check-types check-style check-ui bench bench-ui bench-peers soak chaos clean
 
-# Tests also wait, for servers and processes, so one more of them at a time than there are cores.
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+# Tests also wait, for servers and processes, so two more of them at a time than there are cores.
+JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2)
 SEEDS ?= 100000
 RUNS ?= 1000
 BIN := .venv/bin
 STAMP := .venv/.setup-done
+SOAKED := tests/goal/test_random_patches.py tests/goal/test_replan.py tests/contract/test_judge.py
 SHOW_DEMO := $(BIN)/weft ui --url sqlite:///build/demo/demo.db
 
 # An environment that happens to be active must not be the one that is filled.
@@ -78,11 +79,19 @@ test: ui
 proof: ui
 	WEFT_PROOF=1 $(BIN)/pytest -n $(JOBS) --dist worksteal --timeout 900 -m proof
 
-check: check-ui
+# Two at a time: most of them use one core.
+check: setup
+	@$(MAKE) --no-print-directory -j 2 check-ui check-style check-types check-lint
+
+check-lint: setup
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/lint-imports
+
+check-types: setup
 	$(BIN)/mypy src tests/style $(wildcard tests/typing)
+
+check-style: ui
 	$(BIN)/pytest -q tests/style
 
 check-ui: ui
@@ -104,6 +113,7 @@ soak: setup
 	$(BIN)/python -m tests.graph.patch_soak
 	$(BIN)/python -m tests.agents.budget_soak
 	$(BIN)/python -m tests.hot.model_soak
+	WEFT_PROOF=soak $(BIN)/pytest -n $(JOBS) --timeout 0 $(SOAKED)
 
 chaos: setup
 	$(BIN)/python -m tests.chaos.storm $(RUNS)

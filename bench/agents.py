@@ -1,8 +1,8 @@
 """The cost of an agent's loop: ``python -m bench.agents [TURNS]``.
 
-An agent on SQLite calls one tool per turn, with a scripted model on loopback in the same process. Printed are the time
-and the CPU time per turn, with the HTTP of both sides, and the commits per turn. The same requests, without an agent,
-say how much of the CPU time is HTTP.
+An agent on SQLite calls one tool per turn. Its model is scripted, on loopback, in another process. Printed are the time
+and the CPU time per turn, HTTP of the agent's side included, and the commits per turn. The same number of requests,
+without an agent, say how much of the CPU time is HTTP.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any
 import aiohttp
 
 import weft
-from tests.agents.scripted_server import Say, scripted, text, tool_calls
+from bench.scripted_model import scripted_process
 from weft.core.ids import RunId
 
 TURNS = 200
 
 
-def script(turns: int) -> list[Say]:
-    return [*(tool_calls((f"c{n}", "find", f'{{"n":{n}}}')) for n in range(turns)), text("Done.")]
+def script(turns: int) -> list[tuple[str, str]]:
+    return [("find", f'{{"n":{n}}}') for n in range(turns)]
 
 
 async def measure(turns: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        async with scripted(*script(turns)) as provider:
+        with scripted_process(script(turns)) as url:
             app = weft.App(f"sqlite:///{folder}/weft.db")
-            app.model("fast", url=provider.url)
+            app.model("fast", url=url)
 
             @app.step(effect="pure")
             async def find(n: int) -> str:
@@ -53,7 +53,7 @@ async def measure(turns: int) -> dict[str, Any]:
         return {
             "turns": turns,
             "ms per turn": round(spent[0] / turns * 1000, 2),
-            "CPU ms per turn, HTTP of both sides included": round(spent[1] / turns * 1000, 2),
+            "CPU ms per turn": round(spent[1] / turns * 1000, 2),
             "commits per turn": round(commits / turns, 2),
             "events per turn": round(row.seq / turns, 2),
         }
@@ -61,13 +61,13 @@ async def measure(turns: int) -> dict[str, Any]:
 
 async def measure_http(turns: int) -> float:
     """Return the CPU milliseconds of one request to the scripted model, each over a connection of its own."""
-    async with scripted(*script(turns)) as provider:
+    with scripted_process(script(turns)) as url:
         body = {"model": "fast", "stream": True, "messages": [{"role": "user", "content": "Go."}]}
         cpu = time.process_time()
         for _ in range(turns):
             async with (
                 aiohttp.ClientSession() as session,
-                session.post(f"{provider.url}/chat/completions", json=body) as answer,
+                session.post(f"{url}/chat/completions", json=body) as answer,
             ):
                 await answer.read()
         return round((time.process_time() - cpu) / turns * 1000, 2)

@@ -1,7 +1,8 @@
 """Long conversations: ``python -m bench.conversations [TURNS]``.
 
-An agent on SQLite talks for so many turns with a scripted model and then waits for an approval. Printed is what a turn
-writes and how much memory the process has, at four times of the conversation, and what it costs to wake the run in
+An agent on SQLite talks for so many turns with a scripted model, in another process, and then waits for an approval.
+Printed is what a turn writes and how much memory the process has, at four times of the conversation, with and without
+the pages that SQLite keeps (at most 16 MB a connection, whatever is stored), and what it costs to wake the run in
 another host: the processor time from the decision until the approved tool begins, HTTP and the commit of the decision
 included. The bars are those for 800 turns.
 """
@@ -15,16 +16,20 @@ import subprocess
 import sys
 import tempfile
 import time
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import apsw
 
 import weft
-from tests.agents.scripted_server import Answer, Say, Sent, scripted, text, tool_calls
+from bench.scripted_model import scripted_process
 
 TURNS = 800
 WAKES = 5
 WAKE_MS_MAX = 10
 TURN_BYTES_MAX = 20_000
+MB = 1024 * 1024
 PAGE = "words " * 300
 RUN = "long"
 STORED_BYTES = """
@@ -35,16 +40,23 @@ print(sqlite3.connect(sys.argv[1]).execute(ask).fetchone()[0])
 """A process of its own reads them: two copies of SQLite in one process take away each other's locks."""
 
 
+class Mark(NamedTuple):
+    """The bytes that were stored, and those that the process and its copy of SQLite had, before a turn."""
+
+    turn: int
+    stored: int
+    resident: int
+    sqlite: int
+
+
 class Talk:
     """An agent that reads a page per turn, and publishes at the end."""
 
     def __init__(self, folder: Path, turns: int) -> None:
         self.file = folder / "weft.db"
         self.turns = turns
-        self.marks: list[tuple[int, int, int]] = []
-        """After how many turns how many bytes were stored, and how many megabytes the process had."""
-        self.wants_to_publish = asyncio.Event()
-        self._requests: list[Sent] = []
+        self.marks: list[Mark] = []
+        self.read_all = asyncio.Event()
         self.woke_at = 0.0
         self.woken = asyncio.Event()
 
@@ -55,6 +67,10 @@ class Talk:
         @app.step(effect="pure")
         async def read(page: int) -> str:
             """Read a page."""
+            if page % max(1, self.turns // 4) == 0 or page == self.turns - 1:
+                self._mark(page)
+            if page == self.turns - 1:
+                self.read_all.set()
             return f"page {page}: {PAGE}"
 
         @app.step(effect="irreversible")
@@ -67,49 +83,34 @@ class Talk:
         app.agent("reader", model="fast", system="You read.", tools=[read, publish], turns=1_000)
         return app
 
-    def script(self) -> list[Answer]:
-        every = max(1, self.turns // 4)
-        return [
-            *((lambda sent, n=n: self._reading(sent, n, is_mark=n % every == 0)) for n in range(self.turns)),
-            self._publishing,
-            text("Done."),
-        ]
-
-    def _reading(self, _sent: Sent, turn: int, *, is_mark: bool) -> Say:
-        self._requests.clear()  # they would be most of the memory
-        if is_mark:
-            self._mark(turn)
-        return tool_calls((f"c{turn}", "read", f'{{"page":{turn}}}'))
-
-    def _publishing(self, _sent: Sent) -> Say:
-        self.wants_to_publish.set()
-        return tool_calls(("p", "publish", '{"title":"All"}'))
+    def script(self) -> list[tuple[str, str]]:
+        return [*(("read", f'{{"page":{n}}}') for n in range(self.turns)), ("publish", '{"title":"All"}')]
 
     def _mark(self, turn: int) -> None:
         stored = int(subprocess.check_output([sys.executable, "-c", STORED_BYTES, str(self.file)]))
         pages = int(Path("/proc/self/statm").read_text().split()[1])
-        self.marks.append((turn, stored, pages * os.sysconf("SC_PAGE_SIZE") >> 20))
+        self.marks.append(Mark(turn, stored, pages * os.sysconf("SC_PAGE_SIZE"), apsw.memory_used()))
 
     async def talk(self) -> str:
         """Talk until the approval. Returns the place of the question."""
-        async with scripted(*self.script()) as provider, self.app(provider.url) as app:
-            self._requests = provider.requests
-            handle: weft.Handle[Any] = await app.start("reader", {"prompt": "Read."}, id=RUN)
-            await self.wants_to_publish.wait()
-            while not [event async for event in handle.events() if event.kind == "ask_opened"]:
-                await asyncio.sleep(0.1)
-            self._mark(self.turns)
-            return f"turn/~{self.turns}/tools/0/approve"
+        with scripted_process(self.script()) as url:
+            async with self.app(url) as app:
+                handle: weft.Handle[Any] = await app.start("reader", {"prompt": "Read."}, id=RUN)
+                await self.read_all.wait()
+                while not [event async for event in handle.events() if event.kind == "ask_opened"]:
+                    await asyncio.sleep(0.1)
+                return f"turn/~{self.turns}/tools/0/approve"
 
     async def wake(self, place: str) -> float:
         """Let another host go on. Returns its milliseconds of processor time until the tool began."""
-        async with scripted(text("Done.")) as provider, self.app(provider.url) as app:
-            handle: weft.Handle[Any] = app.get(RUN)
-            await asyncio.sleep(0.5)
-            began = time.process_time()
-            await handle.decide(place, approved=True, by="ann")
-            await self.woken.wait()
-            await handle.result()
+        with scripted_process([]) as url:
+            async with self.app(url) as app:
+                handle: weft.Handle[Any] = app.get(RUN)
+                await asyncio.sleep(0.5)
+                began = time.process_time()
+                await handle.decide(place, approved=True, by="ann")
+                await self.woken.wait()
+                await handle.result()
         return (self.woke_at - began) * 1_000
 
 
@@ -121,9 +122,12 @@ def main() -> int:
         talk = Talk(folder, turns)
         place = asyncio.run(talk.talk())
         per_turn = []
-        for (before, stored_before, _), (turn, stored, megabytes) in zip(talk.marks, talk.marks[1:], strict=False):
-            per_turn.append((stored - stored_before) / (turn - before))
-            print(f"turns {before} to {turn}: {per_turn[-1]:,.0f} bytes per turn; the process has {megabytes} MB")
+        for before, now in pairwise(talk.marks):
+            per_turn.append((now.stored - before.stored) / (now.turn - before.turn))
+            print(
+                f"turns {before.turn} to {now.turn}: {per_turn[-1]:,.0f} bytes per turn; the process has "
+                f"{now.resident / MB:.0f} MB, and without the pages of SQLite {(now.resident - now.sqlite) / MB:.0f} MB"
+            )
         woken = []
         for number in range(WAKES):
             (folder / str(number)).mkdir()

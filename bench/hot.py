@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -22,6 +21,7 @@ import uvloop
 import weft
 from bench import postgres
 from bench.measure import RESULT, ROOT, cpu_seconds_of
+from bench.told_process import DONE, READY, ToldProcess, say_and_wait
 from tests.redis_server import RedisServer
 
 MODES = ("postgres", "hot")
@@ -30,7 +30,6 @@ HOPS = 2_000
 SHORT_RUNS, SHORT_STEPS = 1_000, 3
 LONG_RUNS, LONG_STEPS = 200, 20
 HOSTS = (2, 3)
-READY, DONE = "READY", "DONE"
 BARS = {
     "p50 of a hop": ("≤", 0.5),
     "Postgres CPU per transition": ("≤", 1 / 3),
@@ -67,8 +66,7 @@ async def measured(runs: int, steps: int) -> None:
     async with app:
         await asyncio.gather(*[(await app.start(sequence(steps))).result() for _ in range(min(runs, 20))])
         await asyncio.sleep(0.5)  # until what came before is drained
-        print(READY, flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
+        await say_and_wait(READY)
         times.clear()
         cpu, began = time.process_time(), time.perf_counter()
 
@@ -80,49 +78,23 @@ async def measured(runs: int, steps: int) -> None:
         gaps = sorted(after - before for before, after in pairwise(times))
         p50 = gaps[len(gaps) // 2] if runs == 1 else 0.0
         figures = {"seconds": seconds, "cpu": time.process_time() - cpu, "p50_ms": p50 * 1000}
-        print(DONE, json.dumps(figures), flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
+        await say_and_wait(DONE, json.dumps(figures))
 
 
 # --- the comparison -----------------------------------------------------------------------------------------------
 
 
-class _Process:
-    """A measured process."""
-
-    def __init__(self, url: str, redis: str | None, runs: int, steps: int) -> None:
-        env = os.environ | {postgres.URL: url, "PYTHONPATH": str(ROOT)}
-        if redis is not None:
-            env |= {"WEFT_REDIS": redis, "WEFT_HOT": POLICY}
-        command = [sys.executable, "-m", "bench.hot", "--child", str(runs), str(steps)]
-        self._process = subprocess.Popen(
-            command, cwd=ROOT, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-
-    def wait_for(self, word: str) -> str:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.startswith(word):
-                return line.removeprefix(word)
-        raise RuntimeError(f"a host ended before it said {word}")
-
-    def go(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
-
-
-def measure(base: str, redis: str | None, hosts: int, runs: int, steps: int) -> Figures:
-    """Measure so many hosts on a new database: steps per second, and what each transition costs Postgres."""
+def measure(base: str, redis: RedisServer | None, hosts: int, runs: int, steps: int) -> Figures:
+    """Measure so many hosts on a new database: steps per second, and what each transition costs everybody."""
     with postgres.database(base, f"hot_{os.getpid()}_{time.monotonic_ns()}") as url:
-        children = [_Process(url, redis, runs, steps) for _ in range(hosts)]
+        env = {postgres.URL: url, "PYTHONPATH": str(ROOT)}
+        if redis is not None:
+            env |= {"WEFT_REDIS": redis.url, "WEFT_HOT": POLICY}
+        children = [ToldProcess("bench.hot", "--child", runs, steps, env=env) for _ in range(hosts)]
         try:
             for child in children:
                 child.wait_for(READY)
+            redis_cpu = _redis_cpu(redis)
             before = _postgres_cpu(url)
             began = time.perf_counter()
             for child in children:
@@ -130,16 +102,20 @@ def measure(base: str, redis: str | None, hosts: int, runs: int, steps: int) -> 
             figures = [json.loads(child.wait_for(DONE)) for child in children]
             seconds = time.perf_counter() - began
             time.sleep(0.5)  # until everything is drained
-            cpu = sum(_postgres_cpu(url).values()) - sum(before.values())
+            postgres_cpu = sum(_postgres_cpu(url).values()) - sum(before.values())
+            redis_cpu = _redis_cpu(redis) - redis_cpu
         finally:
             for child in children:
                 child.end()
     transitions = hosts * runs * steps
+    hosts_cpu = sum(one["cpu"] for one in figures)
     return {
         "steps/s": transitions / seconds,
         "p50_ms": statistics.median(one["p50_ms"] for one in figures),
-        "postgres_us": cpu / transitions * 1e6,
-        "host_us": sum(one["cpu"] for one in figures) / transitions * 1e6,
+        "host_us": hosts_cpu / transitions * 1e6,
+        "postgres_us": postgres_cpu / transitions * 1e6,
+        "redis_us": redis_cpu / transitions * 1e6,
+        "cores": (hosts_cpu + postgres_cpu + redis_cpu) / seconds,
     }
 
 
@@ -149,6 +125,13 @@ def _postgres_cpu(url: str) -> dict[int, float]:
         with contextlib.suppress(OSError):
             found[pid] = cpu_seconds_of(pid)
     return found
+
+
+def _redis_cpu(redis: RedisServer | None) -> float:
+    if redis is None:
+        return 0.0
+    about = dict(line.split(":", 1) for line in str(redis.command("INFO", "server")).splitlines() if ":" in line)
+    return cpu_seconds_of(int(about["process_id"]))
 
 
 def plan(hosts: bool) -> Iterator[tuple[str, int, int, int]]:
@@ -169,8 +152,8 @@ def compare(rounds: int, *, hosts: bool) -> bool:
             for _ in range(rounds):
                 for name, *size in plan(hosts):
                     for mode in MODES:
-                        url = redis.url if mode == "hot" else None
-                        found.setdefault(name, {}).setdefault(mode, []).append(measure(base, url, *size))
+                        figures = measure(base, redis if mode == "hot" else None, *size)
+                        found.setdefault(name, {}).setdefault(mode, []).append(figures)
         finally:
             redis.kill()
     medians = {
@@ -180,8 +163,9 @@ def compare(rounds: int, *, hosts: bool) -> bool:
     for name, by in medians.items():
         for mode, each in by.items():
             print(
-                f"{name:<27} {mode:<9} {each['steps/s']:>8,.0f} steps/s   p50 {each['p50_ms']:6.3f} ms   "
-                f"Postgres {each['postgres_us']:6.0f} µs   host {each['host_us']:6.0f} µs per step"
+                f"{name:<27} {mode:<9} {each['steps/s']:>6,.0f} steps/s  p50 {each['p50_ms']:6.3f} ms  CPU per step: "
+                f"hosts {each['host_us']:4.0f} µs, Postgres {each['postgres_us']:4.0f}, Redis {each['redis_us']:4.0f}; "
+                f"{each['cores']:.2f} cores"
             )
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores; {rounds} rounds, medians")
     return _judge(medians)

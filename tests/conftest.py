@@ -13,10 +13,13 @@ from types import FrameType
 import pytest
 from hypothesis import settings
 
-from tests import compiled, scale
+from tests import compiled, memory_folder, scale
 
 # Only the proof has tests that this plugin makes; to load it takes every process a second.
 pytest_plugins = scale.scaled([], ["schemathesis.pytest.plugin"])
+
+# Before any test asks for a temporary folder.
+memory_folder.use()
 
 # A developer's own WEFT_URL would send the tests' runs to a real database.
 os.environ.pop("WEFT_URL", None)
@@ -36,7 +39,9 @@ settings.register_profile("weft", derandomize=True, database=None, deadline=None
 settings.load_profile("weft")
 
 IN_THE_PROOF = ("mark.proof", "tests.scale", "import scale", "hypothesis", "schemathesis")
-"""A file of tests with none of these words has nothing for the proof."""
+"""A file of tests with none of these words has nothing for the proof, except those that run once per store."""
+
+ONLY_IN_THE_PROOF = "\npytestmark = pytest.mark.proof\n"
 
 # What is imported and collected stays: to look through all of it for garbage, over and over, costs seconds.
 gc.disable()
@@ -50,11 +55,16 @@ def pytest_sessionstart(session: pytest.Session) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import what has nothing for the proof: that would take each of its processes half a minute."""
-    if not (scale.IS_PROOF and config.option.markexpr == "proof" and collection_path.match("test_*.py")):
+    """Do not even import what has nothing for the proof, or nothing for the rest: each process would do it again."""
+    asked = config.option.markexpr
+    if asked not in ("proof", "not proof") or not collection_path.match("test_*.py"):
         return None
     text = collection_path.read_text(encoding="utf-8")
-    return True if not any(word in text for word in IN_THE_PROOF) else None
+    if asked == "not proof":
+        return True if ONLY_IN_THE_PROOF in text else None
+    if not scale.IS_PROOF or collection_path.parent.name == "contract" or any(word in text for word in IN_THE_PROOF):
+        return None
+    return True
 
 
 @pytest.hookimpl(tryfirst=True)

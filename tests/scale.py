@@ -2,7 +2,8 @@
 
 A module whose size depends on it says ``pytestmark = scale.MARKS``, so that ``make proof`` runs it again, at full size.
 A family of cases says ``first`` or ``sample``: the cases that are left out of ``make test`` are not even collected
-there. ``WEFT_PROOF=1 pytest tests/...`` runs all of them.
+there. ``WEFT_PROOF=1 pytest tests/...`` runs all of them, and ``WEFT_PROOF=soak``, as ``make soak``, also plays as many
+random worlds as hours allow.
 """
 
 from __future__ import annotations
@@ -15,12 +16,15 @@ import pytest
 
 T = TypeVar("T")
 
-IS_PROOF = os.environ.get("WEFT_PROOF") == "1"
+IS_SOAK = os.environ.get("WEFT_PROOF") == "soak"
+IS_PROOF = IS_SOAK or os.environ.get("WEFT_PROOF") == "1"
 MARKS = [pytest.mark.proof] if IS_PROOF else []
 
 
-def scaled(sample: T, proof: T) -> T:
-    """Choose by how much is to be proved."""
+def scaled(sample: T, proof: T, soak: T | None = None) -> T:
+    """Choose by how much is to be proved; a soak without a size of its own is as large as the proof."""
+    if IS_SOAK and soak is not None:
+        return soak
     return proof if IS_PROOF else sample
 
 

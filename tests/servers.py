@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import functools
 import importlib.util
+import itertools
 import os
 import pwd
 import shutil
@@ -185,10 +186,18 @@ def own_cluster() -> Iterator[Cluster]:
         made.remove()
 
 
+PORTS = range(15_000, 30_000)
+"""Systems give none of these to sockets that do not ask for a certain port."""
+_ports_tried = itertools.count(os.getpid() * 101)
+
+
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Return a port for a server that has to be told one. Until it starts, nobody else is given the port."""
+    while True:
+        port = PORTS[next(_ports_tried) % len(PORTS)]
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def program(name: str) -> str:

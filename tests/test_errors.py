@@ -256,6 +256,8 @@ CODES_WITHOUT_A_CLASS = {
     "goal.unknown_word",
     "goal.wrong_type",
     "goal.yaml",
+    "limit.agent_depth",
+    "limit.hook_chain",
     "limit.tree_depth",
     "limit.tree_runs",
     "bundle.corrupt",

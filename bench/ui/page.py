@@ -42,6 +42,7 @@ async (frames) => {
 TRAVELLED = """
 async (events) => {
   const slider = document.querySelector('input[aria-label="Event"]');
+  const isDrawn = (event) => document.querySelector(`.picture[data-event="${event}"]`) !== null;
   const set = Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set;
   const took = [];
   for (const event of events) {
@@ -49,7 +50,7 @@ async (events) => {
     set.call(slider, String(event));
     slider.dispatchEvent(new Event("input", { bubbles: true }));
     const isShown = (text) => text.startsWith(`event ${event} of`) && text.includes(",");
-    while (!isShown(slider.getAttribute("aria-valuetext"))) await new Promise(requestAnimationFrame);
+    while (!isShown(slider.getAttribute("aria-valuetext")) || !isDrawn(event)) await new Promise(requestAnimationFrame);
     took.push(performance.now() - began);
   }
   return took;

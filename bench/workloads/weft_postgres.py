@@ -5,22 +5,20 @@ Beside these: one host and two hosts on the same runs, and the figures that the 
 
 import asyncio
 import os
-import subprocess
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 import uvloop
 
 from bench.kill import FIXED, record_then_kill, resume
-from bench.measure import ROOT, Meter, Sample, Workload, main, store_url
+from bench.measure import Meter, Sample, Workload, main, store_url
 from bench.postgres import URL, copied, database, execute, server_processes
+from bench.told_process import DONE, READY, ToldProcess, say_and_wait
 from bench.workloads import weft_code
 
 MODULE = "bench.workloads.weft_postgres"
 STEPS_PER_RUN = 3
 RESUMPTIONS = 7
-READY, DONE = "READY", "DONE"
 
 
 def w4(n: int, directory: Path) -> Iterable[Sample]:
@@ -69,39 +67,12 @@ def w2_host(n: int, _: Path) -> Iterable[Sample]:
     """One of several hosts: says that it is ready, waits for the word, runs its share, and says so."""
 
     async def body() -> list[Sample]:
-        print(READY, flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
+        await say_and_wait(READY)
         await asyncio.gather(*[weft_code.sequence_of(STEPS_PER_RUN) for _ in range(n)])
-        print(DONE, flush=True)
-        await asyncio.to_thread(sys.stdin.readline)
+        await say_and_wait(DONE)
         return []
 
     return weft_code.hosted(body)
-
-
-class _Child:
-    """A process of ``w2_host``."""
-
-    def __init__(self, n: int, directory: Path) -> None:
-        command = [sys.executable, "-m", MODULE, "W2-host", str(n), str(directory)]
-        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        self.pid = self._process.pid
-
-    def wait_for(self, word: str) -> None:
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.strip() == word:
-                return
-        raise RuntimeError(f"a host ended before it said {word}")
-
-    def go(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write("go\n")
-        self._process.stdin.flush()
-
-    def end(self) -> None:
-        self._process.kill()
-        self._process.wait()
 
 
 def hosts(count: int) -> Workload:
@@ -111,7 +82,7 @@ def hosts(count: int) -> Workload:
     """
 
     def workload(n: int, directory: Path) -> Iterable[Sample]:
-        children = [_Child(n // count, directory) for _ in range(count)]
+        children = [ToldProcess(MODULE, "W2-host", n // count, directory) for _ in range(count)]
         try:
             for child in children:
                 child.wait_for(READY)

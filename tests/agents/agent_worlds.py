@@ -2,7 +2,7 @@
 
 `python -m tests.agents.agent_worlds 2000` plays so many worlds. Whatever happens: a run ends; an irreversible tool is
 performed at most once for each call; what is recorded is not asked for again; and before each model call every tool
-call of the conversation has exactly one result.
+call of the conversation has exactly one result; and its budget covers every child run that an agent is called in.
 """
 
 from __future__ import annotations
@@ -10,14 +10,15 @@ from __future__ import annotations
 import random
 import sys
 from collections import Counter
+from typing import Any
 
 import weft
 from tests.agents.test_agent_crashes import well_formed
 from weft.ports.models import CallPart, ModelMessage, ModelReply, ModelRequest, ModelUsage, TextPart
-from weft.testing import World, calls
+from weft.testing import SimRun, World, calls
 
 ENDS = {
-    "agent.bad_output", "agent.context", "agent.refused", "agent.stuck", "agent.turns",
+    "agent.bad_output", "agent.context", "agent.refused", "agent.stuck", "agent.turns", "budget.exceeded",
     "model.rejected", "model.unavailable", "step.failed", "step.outcome_unknown", "step.timed_out",
 }  # fmt: skip
 
@@ -53,6 +54,7 @@ agent = app.agent(
     repairs=1,
     repeats=2,
     width=2,
+    budget=weft.Budget(tools=12, per_tool={"helper": 3}),
 )
 
 
@@ -121,7 +123,17 @@ class RandomWorld:
         asked = [*self.world.model_calls("fast"), *self.world.model_calls("local")]
         repeated = Counter((call.key, call.attempt) for call in asked)
         assert sum(count - 1 for count in repeated.values()) <= 3, "more was repeated than was in flight"
+        self._check_budget(run)
         return end
+
+    def _check_budget(self, run: SimRun[Any]) -> None:
+        """No more was spent than the budget has, and each child run that was begun is covered."""
+        spent = {line.unit: line for line in self.world.perform(lambda: app.get(run.id).usage()).units}
+        children = sum(event.kind == "child_started" for event in run.events)
+        helped = spent["tool:helper"]
+        assert children <= helped.spent <= 3
+        assert spent["tools"].spent <= 12
+        assert helped.reserved == spent["tools"].reserved == 0
 
     @staticmethod
     def _end_of(status: str, last: dict[str, object]) -> str:

@@ -12,7 +12,7 @@ import asyncio
 import random
 import sys
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Coroutine, Sequence
 from typing import Any
 
@@ -32,14 +32,15 @@ from weft.core.ledger import (
     cost_with,
 )
 from weft.ports.new_run import NewRun
-from weft.ports.store import Append, Outcome, Store, StoredEvent
+from weft.ports.store import Append, Outcome, RunRow, Store, StoredEvent
 from weft.stores import open_store
 
 HOSTS = (HostId("one"), HostId("two"))
 MOVES = 40
-WORLDS_PER_STORE = 20
+WORLDS_PER_STORE = 200
 """They are played at once. A store in memory is a new one each time, so that it does not grow."""
-UNITS = ("tokens", "money:USD", "calls")
+UNITS = {"tokens": 60_000, "money:USD": 200_000, "calls": 40, "tools": 20, "tool:helper": 10}
+"""The units, with the highest limit of each."""
 
 
 class Call(msgspec.Struct):
@@ -63,11 +64,83 @@ class BudgetedRun(msgspec.Struct):
     calls: list[Call] = []
 
 
+class SharedLedger:
+    """Joins the appends of worlds that are played at once in batches, as hosts do, and what they read."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._appends: dict[HostId, dict[RunUid, tuple[Append, asyncio.Future[Outcome]]]] = {host: {} for host in HOSTS}
+        self._claims: dict[HostId, dict[RunUid, tuple[Epoch, asyncio.Future[RunRow]]]] = {host: {} for host in HOSTS}
+        self._reads: list[tuple[Sequence[str], asyncio.Future[list[LedgerRow]]]] = []
+        self._serving: asyncio.Task[None] | None = None
+        self._unanswered: set[asyncio.Future[Any]] = set()
+
+    async def commit(self, append: Append, owner: HostId) -> Outcome:
+        """Write an append with those of other worlds. A run waits for its append before it makes another."""
+        answer: asyncio.Future[Outcome] = self._new_answer()
+        self._appends[owner][append.uid] = append, answer
+        return await answer
+
+    async def claim(self, uid: RunUid, taker: HostId, epoch: Epoch) -> RunRow:
+        """Take a run over."""
+        answer: asyncio.Future[RunRow] = self._new_answer()
+        self._claims[taker][uid] = epoch, answer
+        return await answer
+
+    async def read(self, scopes: Sequence[str]) -> list[LedgerRow]:
+        """Return the rows of scopes."""
+        answer: asyncio.Future[list[LedgerRow]] = self._new_answer()
+        self._reads.append((scopes, answer))
+        return await answer
+
+    def _new_answer(self) -> asyncio.Future[Any]:
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._unanswered.add(answer)
+        answer.add_done_callback(self._unanswered.discard)
+        if self._serving is None or self._serving.done():
+            self._serving = asyncio.create_task(self._serve())
+        return answer
+
+    async def _serve(self) -> None:
+        try:
+            while self._reads or any(self._appends.values()) or any(self._claims.values()):
+                for host in HOSTS:
+                    await self._claim(host)
+                    await self._commit(host)
+                await self._read()
+        except Exception as error:  # nobody may wait for an answer that never comes
+            for answer in [one for one in self._unanswered if not one.done()]:
+                answer.set_exception(error)
+
+    async def _claim(self, host: HostId) -> None:
+        claims, self._claims[host] = self._claims[host], {}
+        if claims:
+            expected = {uid: epoch for uid, (epoch, _) in claims.items()}
+            rows = {row.uid: row for row in await self.store.log.claim(list(claims), host, expected=expected)}
+            for uid, (_, answer) in claims.items():
+                answer.set_result(rows[uid])
+
+    async def _commit(self, host: HostId) -> None:
+        batch, self._appends[host] = list(self._appends[host].values()), {}
+        if batch:
+            outcomes = await self.store.log.commit([append for append, _ in batch], host)
+            for (_, answer), outcome in zip(batch, outcomes, strict=True):
+                answer.set_result(outcome)
+
+    async def _read(self) -> None:
+        reads, self._reads = self._reads, []
+        rows: defaultdict[str, list[LedgerRow]] = defaultdict(list)
+        for row in await self.store.budgets.read([scope for scopes, _ in reads for scope in scopes]):
+            rows[row.scope].append(row)
+        for scopes, answer in reads:
+            answer.set_result([row for scope in scopes for row in rows[scope]])
+
+
 class LedgerWorld:
     """A tree of runs that spend from each other's budgets."""
 
-    def __init__(self, store: Store, seed: int) -> None:
-        self._store = store
+    def __init__(self, shared: SharedLedger, seed: int) -> None:
+        self._shared = shared
         self._dice = random.Random(seed)
         self._name = f"soak-{seed}"
         self._runs: list[BudgetedRun] = []
@@ -86,7 +159,7 @@ class LedgerWorld:
     async def _start(self, depth: int) -> None:
         above = self._runs[-1].scopes if self._runs else []
         uid = RunUid(f"{self._name}-{depth}")
-        limits = {unit: self._dice.randint(0, most) for unit, most in zip(UNITS, (60_000, 200_000, 40), strict=True)}
+        limits = {unit: self._dice.randint(0, most) for unit, most in UNITS.items()}
         run = BudgetedRun(uid, [*above, uid])
         new = NewRun(
             uid=uid,
@@ -106,7 +179,7 @@ class LedgerWorld:
             events=[StoredEvent(Seq(1), Millis(1), b"{}")],
             ledger=[SetLimits(uid, limits)],
         )
-        assert list(await self._store.log.commit([first], run.owner)) == [Outcome.ACCEPTED]
+        assert await self._shared.commit(first, run.owner) is Outcome.ACCEPTED
         self._runs.append(run)
         self._billed[uid] = Counter()
 
@@ -116,7 +189,7 @@ class LedgerWorld:
         epoch = Epoch(run.epoch - 1 if stale else run.epoch)
         events = [StoredEvent(Seq(run.seq + 1), Millis(1), b"{}")]
         append = Append(uid=run.uid, epoch=epoch, seq=Seq(run.seq), events=events, ledger=list(moves))
-        (outcome,) = await self._store.log.commit([append], run.owner)
+        outcome = await self._shared.commit(append, run.owner)
         self.seen[outcome.value] += 1
         if outcome is not Outcome.ACCEPTED:
             assert stale
@@ -146,6 +219,8 @@ class LedgerWorld:
                     self._billed[scope].update(billed)
 
     def _cover(self) -> Cover:
+        if self._dice.random() < 0.2:  # a child run or a person that an agent calls as a tool
+            return Cover(amounts=Amounts(tools=1, per_tool={"helper": 1}))
         prompt, output = self._dice.randint(1, 1_500), self._dice.randint(256, 2_500)
 
         def cost(tokens: int) -> Amounts:
@@ -163,7 +238,8 @@ class LedgerWorld:
 
     async def _lose(self, run: BudgetedRun) -> None:
         """The host of a run dies: the next one settles what was in hands, and hands it out again."""
-        (row,) = await self._store.log.claim([run.uid], self._dice.choice(HOSTS), expected={run.uid: Epoch(run.epoch)})
+        taker = self._dice.choice(HOSTS)
+        row = await self._shared.claim(run.uid, taker, Epoch(run.epoch))
         run.epoch, run.owner = row.epoch, row.owner or HOSTS[0]
         lost, run.calls = run.calls, []
         moves: list[Move] = [Settle(call.out, list(run.scopes)) for call in lost]
@@ -186,7 +262,7 @@ class LedgerWorld:
 
     async def _odd(self, run: BudgetedRun) -> None:
         """A limit is raised, a reservation is made again, or a call is settled twice."""
-        unit = self._dice.choice(UNITS)
+        unit = self._dice.choice(list(UNITS))
         raised = SetLimits(run.uid, {unit: self._dice.randint(0, 400)}, raises=True)
         moves: list[Move] = [raised, Settle(HandOut(9_999, 1, 1), list(run.scopes))]
         if run.calls:
@@ -195,7 +271,7 @@ class LedgerWorld:
         await self._append(run, moves)
 
     async def _check(self) -> None:
-        rows = await self._store.budgets.read([run.uid for run in self._runs])
+        rows = await self._shared.read([run.uid for run in self._runs])
         open_units: dict[str, Counter[str]] = {run.uid: Counter() for run in self._runs}
         for run in self._runs:
             for call in run.calls:
@@ -219,15 +295,16 @@ async def soak(url: str, seeds: Sequence[int]) -> Counter[str]:
         store = open_store(url, durability="fast")
         await store.open()
         try:
-            for found in await asyncio.gather(*(_play(store, n) for n in seeds[first : first + WORLDS_PER_STORE])):
+            shared = SharedLedger(store)
+            for found in await asyncio.gather(*(_play(shared, n) for n in seeds[first : first + WORLDS_PER_STORE])):
                 seen += found
         finally:
             await store.close()
     return seen
 
 
-async def _play(store: Store, seed: int) -> Counter[str]:
-    world = LedgerWorld(store, seed)
+async def _play(shared: SharedLedger, seed: int) -> Counter[str]:
+    world = LedgerWorld(shared, seed)
     try:
         await world.play()
     except AssertionError as error:

@@ -122,6 +122,88 @@ def test_a_tool_without_budget_is_told() -> None:
     assert "was not called" in world.model_calls("fast")[2].messages[-1].text
 
 
+@app.workflow
+async def count(n: int) -> int:
+    """Count."""
+    return n
+
+
+def call(name: str, arguments: str = "{}") -> ModelReply:
+    return said(CallPart(id="c", name=name, arguments=arguments))
+
+
+UNTASKED = {
+    "count": (count, call("count", '{"n":1}')),
+    "roomy": (roomy, call("roomy", '{"prompt":"help"}')),
+    "ask_person": (weft.person(of=["ann"]), call("ask_person", '{"question":"Go?"}')),
+}
+
+
+def limited(name: str) -> weft.Agent[str]:
+    budget = weft.Budget(tools=5, per_tool={name: 1})
+    tools = [UNTASKED[name][0]]
+    return app.agent(
+        f"limited_{name}", model="fast", tools=tools, approve="never", budget=budget, on_exhausted="answer"
+    )
+
+
+LIMITED = {name: limited(name) for name in UNTASKED}
+
+
+def play_limited(world: World, name: str) -> Any:
+    """Let an agent call a child run, an agent or a person twice, though its budget covers one call."""
+    wanted = UNTASKED[name][1]
+    helped = [DONE] if name == "roomy" else []
+    world.fake_model("fast", wanted, *helped, wanted, DONE)
+    run = world.start(LIMITED[name]("go"))
+    if any(wait.kind == "ask" for wait in run.waiting_for()):
+        run.answer("turn/~0/tools/0/ask_person", form={"answer": "go"}, by="ann")
+    run.result()
+    return run
+
+
+@pytest.mark.parametrize("name", UNTASKED)
+def test_a_child_run_or_a_person_as_a_tool_is_covered_like_any_other(name: str) -> None:
+    world = World(app)
+
+    run = play_limited(world, name)
+
+    kinds = [event.kind for event in run.events]
+    assert kinds.count("child_started") + kinds.count("ask_opened") == 1
+    assert f"{name} was not called" in world.model_calls("fast")[-1].messages[-1].text
+    used = world.perform(lambda: app.get(run.id).usage())
+    spent = {line.unit: (line.spent, line.reserved) for line in used.units}
+    assert spent["tools"] == (1, 0)
+    assert spent[f"tool:{name}"] == (1, 0)
+
+
+def test_without_cover_a_run_ends_before_a_child_is_started() -> None:
+    strict = app.agent("strict", model="fast", tools=[count], approve="never", budget=weft.Budget(tools=0))
+    world = World(app)
+    world.fake_model("fast", UNTASKED["count"][1])
+    run = world.start(strict("go"))
+
+    with pytest.raises(weft.RunFailed) as failed:
+        run.result()
+
+    assert failed.value.failure.code == "budget.exceeded"
+    assert "child_started" not in [event.kind for event in run.events]
+
+
+@pytest.mark.parametrize("name", UNTASKED)
+def test_the_cover_of_a_child_run_holds_whatever_crashes(name: str) -> None:
+    def scenario(world: World) -> None:
+        run = play_limited(world, name)
+        kinds = [event.kind for event in run.events]
+        begun = kinds.count("child_started") + kinds.count("ask_opened")
+        used = world.perform(lambda: app.get(run.id).usage())
+        spent = {line.unit: line for line in used.units}[f"tool:{name}"]
+        assert begun <= spent.spent <= 1
+        assert spent.reserved == 0
+
+    assert crash_everywhere(app, scenario) > 10
+
+
 def test_money_over_a_model_without_prices_is_refused() -> None:
     free = app.agent("free_agent", model="free", budget=weft.Budget(money="1 USD"))
     with pytest.raises(weft.UsageError) as refused:

@@ -10,11 +10,15 @@ import pytest
 from tests.agents.model_kit import Asked, asking, system, user
 from tests.agents.scripted_server import Say, delta, stream, text, tool_calls, whole
 from tests.steps.http_kit import go
+from weft.agents.models.aliases import ModelAlias
+from weft.agents.models.chat_request import WRITTEN_BYTES_MAX, WrittenMessages, chat_request
+from weft.core.events import DEFAULT_POLICY
 from weft.ports.models import (
     BlobPart,
     CallPart,
     ModelMessage,
     ModelReply,
+    ModelRequest,
     ModelUsage,
     OpaquePart,
     ResultPart,
@@ -264,3 +268,24 @@ def test_the_key_is_sent_in_the_header_and_nowhere_else(monkeypatch: pytest.Monk
     request = asked.server.requests[0]
     assert request.headers["authorization"] == "Bearer sk-very-secret-1234"
     assert "sk-very-secret-1234" not in str(request.body)
+
+
+def test_what_was_written_before_is_sent_again_as_it_was() -> None:
+    call = CallPart(id="c", name="look", arguments="{}")
+    result = ModelMessage(role="tool", parts=(ResultPart(id="c", name="look", content="found"),))
+    said = ModelMessage(role="assistant", parts=(TextPart("Wait."), call))
+    told = ModelMessage(role="user", parts=(TextPart("go ☃"),))
+    alias = ModelAlias(name="fast", url="http://127.0.0.1:9/v1", model="m", policy=DEFAULT_POLICY, timeout_ms=1_000)
+
+    async def no_files(ref: str) -> bytes:
+        raise AssertionError(ref)
+
+    talks = [(told,), (told, said, result), (told, said, result, said, result), (said, result)]
+    for bytes_max in (0, 100, WRITTEN_BYTES_MAX):
+        written = WrittenMessages(bytes_max)
+        for messages in [*talks, *talks]:
+            request = ModelRequest(messages=messages)
+            plain = go(chat_request(alias, request, no_files))
+            again = go(chat_request(alias, request, no_files, written))
+            assert msgspec.json.encode(again) == msgspec.json.encode(plain)
+    assert written.write("fast", said) is written.write("fast", said)

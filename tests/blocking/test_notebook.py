@@ -57,6 +57,7 @@ def test_cells_that_ask_at_once_host_once(tmp_path: Path) -> None:
     assert ran.stdout == "['box of 0', 'box of 1', 'box of 2']\n", ran.stderr
 
 
+@pytest.mark.proof
 def test_a_step_and_a_workflow_can_be_defined_again_and_it_is_said_once(tmp_path: Path) -> None:
     ran = run_cells(tmp_path, DEFINE, "print(await order('soup'))", AGAIN, AGAIN, "print(await order('soup'))")
     assert ran.stdout == "box of soup\nbag of soup\n", ran.stderr
@@ -79,6 +80,7 @@ def test_the_newest_app_of_a_notebook_takes_the_place_of_the_older(tmp_path: Pat
     assert ran.stderr == "weft: a newer app of this notebook hosts sqlite:///weft.db from now on\n"
 
 
+@pytest.mark.proof
 def test_a_notebook_leaves_its_store_in_order(tmp_path: Path) -> None:
     run_cells(tmp_path, DEFINE, "print(await order('soup'))")
     assert hosts_of(f"sqlite:///{tmp_path}/weft.db") == []

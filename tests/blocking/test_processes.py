@@ -37,6 +37,7 @@ def test_a_script_ends_by_itself_and_the_engine_ends_with_it(tmp_path: Path) -> 
     assert (ran.stdout, ran.stderr, ran.returncode) == ("box of soup\n", "", 0)
 
 
+@pytest.mark.proof
 def test_a_script_that_ends_while_a_step_runs_lets_it_finish(tmp_path: Path) -> None:
     program = """
     begun, ending = threading.Event(), threading.Event()
@@ -69,6 +70,27 @@ def test_a_script_that_ends_while_a_step_runs_lets_it_finish(tmp_path: Path) -> 
     assert (again.stdout, again.stderr) == ("done\n", "")
 
 
+@pytest.mark.proof
+@pytest.mark.parametrize("opened", ["app.sync.open()", ""], ids=["opened before", "never opened"])
+def test_a_thread_that_outlives_the_script_starts_nothing(tmp_path: Path, opened: str) -> None:
+    program = f"""
+    closed = threading.Event()
+    threading._register_atexit(closed.set)  # called after what is registered later
+    {opened}
+    def late() -> None:
+        closed.wait()
+        try:
+            app.sync.start("order", {{"item": "soup"}})
+        except weft.NotRunning as refused:
+            print(refused.message)
+    threading.Thread(target=late).start()
+    """
+    ran = play(tmp_path, program)
+    assert (ran.stderr, ran.returncode) == ("", 0)
+    assert ran.stdout == "The program is ending, so this thread cannot open the engine or client.\n"
+
+
+@pytest.mark.proof
 def test_a_script_that_fails_ends_with_its_own_error(tmp_path: Path) -> None:
     ran = play(
         tmp_path,
@@ -102,6 +124,7 @@ def test_control_c_ends_a_script_that_waits(tmp_path: Path) -> None:
     assert (ran.stdout, ran.stderr, ran.returncode) == ("running\n", "", 0)
 
 
+@pytest.mark.proof
 def test_a_client_ends_with_its_script(tmp_path: Path) -> None:
     ran = play(
         tmp_path,
@@ -133,6 +156,7 @@ def test_workers_that_were_forked_before_open_their_own_engine(tmp_path: Path) -
     assert (ran.stdout, ran.stderr) == ("[0, 0, 0] ['completed', 'completed', 'completed']\n", "")
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system cannot fork")
 def test_a_worker_that_was_forked_from_an_open_engine_is_told_so(tmp_path: Path) -> None:
     ran = play(
@@ -159,6 +183,7 @@ def test_a_worker_that_was_forked_from_an_open_engine_is_told_so(tmp_path: Path)
     assert (ran.stdout, ran.stderr) == ("usage.after_fork\n" * 5 + "0 box of soup\n", "")
 
 
+@pytest.mark.proof
 def test_a_file_that_uses_it_while_a_command_imports_it_is_refused(tmp_path: Path) -> None:
     (tmp_path / "shop.py").write_text(SHOP + 'app.sync.start("order", {"item": "soup"})\n')
     ran = subprocess.run(

@@ -162,10 +162,16 @@ class ArchivedSite(DumpedSite):
         )
 
     def back_up(self, number: int) -> Path:
-        """Make the base backup, once; the log has all that comes later."""
+        """Make the base backup, once; the log has all that comes later. It is complete once the log was received."""
         if not self._base.exists():
             _postgres("pg_basebackup", "-D", str(self._base), "-d", self.url(), "--checkpoint=fast", "--no-sync")
+        written = self._ask("SELECT pg_current_wal_lsn()")
+        while self._ask(f"SELECT count(*) FROM pg_stat_replication WHERE flush_lsn >= '{written}'") == "0":
+            assert self._receiver.poll() is None, "nothing receives the log"
         return self._base
+
+    def _ask(self, question: str) -> str:
+        return _postgres("psql", "-d", self.url(), "--no-align", "--tuples-only", "--command", question).strip()
 
     def lose(self) -> None:
         super().lose()
@@ -301,8 +307,8 @@ def _weft(*words: str) -> None:
     subprocess.run([Path(sys.executable).with_name("weft"), *words], cwd=ROOT, check=True, capture_output=True)
 
 
-def _postgres(name: str, *words: str) -> None:
-    subprocess.run([program(name), *words], check=True, capture_output=True)
+def _postgres(name: str, *words: str) -> str:
+    return subprocess.run([program(name), *words], check=True, capture_output=True, text=True).stdout
 
 
 @contextlib.asynccontextmanager

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests import scale
 from tests.chaos.drill import SITES, Drill, Outcome, Site, play, site_in
 
 
-@pytest.mark.parametrize("make", scale.first(1, SITES), ids=lambda site: site.way)
+@pytest.mark.proof  # tests/cli/test_backup.py has a sample of it
+@pytest.mark.parametrize("make", SITES, ids=lambda site: site.way)
 def test_the_service_comes_back_from_a_backup(make: Callable[[Path], Site], tmp_path: Path) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "ledger").mkdir()

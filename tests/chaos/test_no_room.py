@@ -183,6 +183,7 @@ def test_a_server_on_a_full_disk_says_so_and_is_ready_again_by_itself(small_disk
         assert server.result(server.start("order", "last", number=2))["output"] == 2
 
 
+@pytest.mark.proof
 def test_a_locked_table_refuses_starts_and_loses_nothing(
     own_cluster: Cluster,  # noqa: F811
     caplog: pytest.LogCaptureFixture,

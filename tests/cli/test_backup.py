@@ -34,6 +34,7 @@ def test_what_was_backed_up_comes_back(over: Weft, folder: Path) -> None:
 def test_a_backup_is_one_private_file(over: Weft, folder: Path) -> None:
     over("backup", "safe.db")
     assert stat.S_IMODE((folder / "safe.db").stat().st_mode) == 0o600
+    assert stat.S_IMODE((folder / "safe.db.sha256").stat().st_mode) == 0o600
     assert sorted(one.name for one in folder.iterdir() if "safe" in one.name) == ["safe.db", "safe.db.sha256"]
 
 

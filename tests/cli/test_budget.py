@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import msgspec
-import pytest
+
+from tests.cli.conftest import Weft
 
 APP = """
 import weft
@@ -24,31 +23,18 @@ async def summarize(text: str) -> str:
 @app.workflow(budget=weft.Budget(tokens=100))
 async def digest(ctx: weft.Context, texts: list[str]) -> list[str]:
     return [await summarize(text) for text in texts]
-
-
-if __name__ == "__main__":
-    try:
-        print(app.run(digest(["a", "b", "c"]), id="d-1"))
-    except weft.RunFailed as failed:
-        print(failed.failure.code)
 """
 
 
-WEFT = str(Path(sys.executable).parent / "weft")
+def test_a_budget_is_shown_and_raised(weft: Weft, folder: Path) -> None:
+    (folder / "app.py").write_text(APP)
 
-
-def said(*words: str) -> str:
-    return subprocess.run(words, capture_output=True, text=True, check=True).stdout
-
-
-def test_a_budget_is_shown_and_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "app.py").write_text(APP)
-    monkeypatch.chdir(tmp_path)
-
-    assert "budget.exceeded" in said(sys.executable, "app.py")
-    assert "80 tokens spent, 20 tokens of 100 tokens left" in said(WEFT, "budget", "d-1")
-    said(WEFT, "budget", "d-1", "--add", "tokens=50", "--reason", "one more")
-    units = msgspec.json.decode(said(WEFT, "budget", "d-1", "--json"))["units"]
+    ran = weft("run", "app.py", "digest", 'texts=["a", "b", "c"]', "--id", "d-1")
+    assert ran.code == 1
+    assert "weft budget d-1 --add tokens=AMOUNT" in " ".join(ran.err.split())
+    assert "80 tokens spent, 20 tokens of 100 tokens left" in weft("budget", "d-1").out
+    assert weft("budget", "d-1", "--add", "tokens=50", "--reason", "one more").code == 0
+    units = msgspec.json.decode(weft("budget", "d-1", "--json").out)["units"]
     assert {unit["unit"]: unit["limit"] for unit in units}["tokens"] == 150
-    assert "80 tokens spent" in said(WEFT, "show", "d-1", "--tree")
-    assert "of 150 tokens left" in said(WEFT, "explain", "d-1")
+    assert "80 tokens spent" in weft("show", "d-1", "--tree").out
+    assert "of 150 tokens left" in weft("explain", "d-1").out

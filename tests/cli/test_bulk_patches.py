@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tests.cli.conftest import Weft, hosting
-from tests.cli.test_bulk import document, host_it, host_until_done
+from tests.cli.test_bulk import document, host_until_done
 from tests.cli.test_hosted import until
 
 GRAPH = """
@@ -48,8 +48,8 @@ def test_many_runs_are_patched_and_that_is_undone(weft: Weft, folder: Path) -> N
     assert len(document(weft, "show", "l-0", "--versions")["versions"]) == 2
     undone = document(weft, "patch", "--workflow", "leads", "--undo", "--apply")
     assert host_until_done(weft, undone["run"])["applied"] == 2
-    assert weft("patch", "l-0", "--redo").code == 0
-    host_it(weft)
+    again = document(weft, "patch", "l-0", "l-1", "--redo", "--apply")
+    assert host_until_done(weft, again["run"])["applied"] == 2
     told = weft("show", "l-0", "--versions").out
     assert [told.count(word) for word in ("CHANGE", "undoes 1", "redoes 1")] == [1, 1, 1]
     assert [told.count(f'{mark} /nodes/price/next  "bill"') for mark in "+-"] == [2, 1]
@@ -86,9 +86,11 @@ def test_the_patch_of_one_run_waits_is_reviewed_and_is_withdrawn(weft: Weft, fol
         assert "somebody else has to decide" in weft("decide", question, "approve").err
         assert weft("decide", question, "approve", "--by", "bob").code == 0
         until(weft, "l-0", "patch_dropped")  # it was written against the version before
+        assert [weft("patch", "l-0", how).code for how in ("--undo", "--redo")] == [0, 0]
     changes = weft("events", "l-0", "--changes").out
     assert [line.split()[2] for line in changes.splitlines()] == [
-        "patch_asked", "patch_asked", "patch_review_asked", "run_patched", "patch_dropped"
+        "patch_asked", "patch_asked", "patch_review_asked", "run_patched", "patch_dropped",
+        "run_patched", "run_patched",
     ]  # fmt: skip
     assert "has no patch that waits" in weft("patch", "l-0", "--withdraw", "0").err
     assert "one run at a time" in weft("patch", "cut.yaml", "--workflow", "leads", "--wait", "2h").err

@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -106,8 +107,22 @@ def test_a_store_of_another_program(weft: Weft, folder: Path) -> None:
     connection.execute("CREATE TABLE notes (text)")
     connection.close()
     store = found(weft)["store"][0]
-    assert store["state"] in ("fail", "warn")
+    assert store["state"] == "fail"
+    assert "the database of another program" in store["text"]
     assert store["todo"]
+
+
+@pytest.mark.parametrize("make", [os.mkdir, os.mkfifo], ids=["directory", "pipe"])
+def test_a_store_that_is_no_file(weft: Weft, folder: Path, make: Callable[[Path], None]) -> None:
+    make(folder / "weft.db")
+    (store,) = found(weft)["store"]
+    assert (store["state"], store["text"]) == ("fail", f"{(folder / 'weft.db').resolve()} is not a file")
+
+
+def test_a_url_that_cannot_be_read_keeps_its_password(weft: Weft) -> None:
+    said = weft("doctor", "--url", f"postgresql://ann:{SECRET}@[::1")
+    assert said.code == 1
+    assert SECRET not in said.out + said.err
 
 
 def test_a_damaged_store(weft: Weft, folder: Path) -> None:
@@ -124,6 +139,16 @@ def test_a_store_of_a_newer_weft(over: Weft, folder: Path) -> None:
     store = found(over)["store"][0]
     assert store["state"] == "fail"
     assert "newer Weft" in store["text"]
+
+
+def test_a_store_that_lost_a_table(over: Weft, folder: Path) -> None:
+    connection = sqlite3.connect(folder / "weft.db")
+    connection.execute("DROP TABLE events")
+    connection.close()
+    store = found(over)["store"][0]
+    assert store["state"] == "fail"
+    assert "lacks events" in store["text"]
+    assert "backup" in store["todo"]
 
 
 def test_a_store_of_an_older_weft_is_not_changed(over: Weft, folder: Path) -> None:

@@ -1,8 +1,9 @@
 """``weft fork``, and where forks are shown."""
 
+from pathlib import Path
 from typing import Any
 
-from tests.cli.conftest import Weft
+from tests.cli.conftest import Weft, hosting
 
 
 def hosted(weft: Weft, run: str) -> Any:
@@ -42,6 +43,35 @@ def test_the_input_may_be_changed(over: Weft) -> None:
     assert made["seq"] == 1
 
     assert len(hosted(over, made["id"])["result"]["boxes"]) == 1
+
+
+def test_an_argument_is_read_by_its_type_and_refused_if_it_is_none(over: Weft) -> None:
+    app = ["--app", "app.py"]
+    assert over("fork", "order-1", "--input", "order_id=7", *app).code == 0, "an id is text, also if it looks like more"
+    for word, told in (("order=o-7", "order"), ("n=many", "n")):
+        refused = over("fork", "order-1", "--input", word, *app)
+        assert refused.code != 0
+        assert f'"{told}"' in refused.err or f"{told}:" in refused.err or f"{told} " in refused.err
+        bulk = over("fork", "order-1", "doomed-1", "--input", word, "--dry-run", *app)
+        assert "value.wrong_type" in bulk.out
+    assert len(over("list", "--forks", "order-1", "--json").json()["runs"]) == 1  # type: ignore[index]
+
+
+def test_without_the_code_an_argument_that_no_host_takes_is_refused(over: Weft, folder: Path) -> None:
+    with hosting(folder):
+        refused = over("fork", "order-1", "--input", "order=o-7")
+    assert refused.code != 0
+    assert 'order has no argument "order"' in refused.err
+
+
+def test_without_code_and_host_the_fork_fails_as_a_start_would(over: Weft) -> None:
+    made: Any = over("fork", "order-1", "--input", "n=many", "--json").json()
+    assert over("run", "app.py", "hello", "name=a").code == 0
+
+    shown: Any = over("show", made["id"], "--json").json()
+
+    assert shown["status"] == "failed"
+    assert shown["failure"]["code"] == "value.wrong_type"
 
 
 def test_bad_orders_are_refused(over: Weft) -> None:

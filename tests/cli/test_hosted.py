@@ -113,6 +113,7 @@ def until(weft: Weft, run: str, kind: str) -> None:
     pytest.fail(f"{run} never got to {kind}")
 
 
+@pytest.mark.proof
 def test_a_host_that_was_killed_is_not_taken_for_one(weft: Weft, folder: Path) -> None:
     with hosting(folder) as host:
         weft("start", "patient", "--id", "p-1")
@@ -141,6 +142,7 @@ def test_the_log_is_followed_to_the_end_of_the_run(weft: Weft, folder: Path, exe
     assert follower.returncode == 0
 
 
+@pytest.mark.proof
 def test_ctrl_c_ends_a_run_with_a_word_and_the_next_one_goes_on(weft: Weft, folder: Path, executable: str) -> None:
     (folder / "slow.py").write_text(SLOW)
     command = [executable, "run", "slow.py", "slow", "--id", "s-1"]
@@ -251,6 +253,7 @@ def test_watching_says_that_nobody_performs_a_step_after_its_host_was_killed(fol
     assert "under way" not in text
 
 
+@pytest.mark.proof
 def test_watching_a_pending_run_says_why_nothing_happens(weft: Weft, folder: Path, executable: str) -> None:
     weft("start", "nobody", "--id", "n-1")
 

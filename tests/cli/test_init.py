@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -26,6 +28,8 @@ def test_a_new_project_runs_and_its_tests_pass(weft: Weft, folder: Path, executa
     tested = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"],
         cwd=shop,
+        # The plugins of everything that is installed for these tests take seconds.
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "weft.testing.plugin"},
         capture_output=True,
         text=True,
         check=False,
@@ -34,6 +38,7 @@ def test_a_new_project_runs_and_its_tests_pass(weft: Weft, folder: Path, executa
     assert "3 passed" in tested.stdout
 
 
+@pytest.mark.proof
 def test_the_app_of_a_new_project_satisfies_the_type_checker(weft: Weft, folder: Path) -> None:
     weft("init", "shop")
     checked = subprocess.run(
@@ -49,6 +54,15 @@ def test_the_app_of_a_new_project_satisfies_the_type_checker(weft: Weft, folder:
 def test_the_names_of_a_project_fit_every_tool(weft: Weft, folder: Path) -> None:
     assert weft("init", "My Shop (2)").code == 0
     assert 'name = "my-shop-2"' in (folder / "My Shop (2)" / "pyproject.toml").read_text()
+
+
+@pytest.mark.parametrize("name", ['"""', "a\\", "x\ny", "$(touch owned)"])
+def test_a_project_with_any_name_can_be_read(weft: Weft, folder: Path, name: str) -> None:
+    said = weft("init", name)
+    assert said.code == 0
+    ast.parse((folder / name / "app.py").read_text())
+    if "$" in name:
+        assert "cd '$(touch owned)' && " in said.err
 
 
 def test_an_empty_directory_and_this_one_will_do(weft: Weft, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests import scale
 from tests.cli.conftest import Weft, hosting
 from tests.cli.test_hosted import watched_until
 
@@ -29,7 +28,8 @@ nodes:
 """
 
 
-@pytest.mark.parametrize("run", scale.first(1, ["p-1", "pending"]))
+@pytest.mark.proof
+@pytest.mark.parametrize("run", ["p-1", "pending"])
 def test_a_version_that_no_host_offers(waiting: Weft, folder: Path, executable: str, run: str) -> None:
     app = folder / "app.py"
     newer = app.read_text().replace("@app.workflow\nasync def patient", '@app.workflow(version="2")\nasync def patient')

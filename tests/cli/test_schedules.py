@@ -69,6 +69,17 @@ def test_it_is_paused_resumed_and_removed(scheduled: Weft) -> None:
     assert scheduled("schedule", "list", "--json").json()["schedules"] == []  # type: ignore[index]
 
 
+@pytest.mark.parametrize("action", ["pause", "resume", "remove"])
+def test_without_a_host_it_is_not_said_that_a_schedule_has_changed(scheduled: Weft, action: str) -> None:
+    host_it(scheduled)
+
+    said = scheduled("schedule", action, "nightly")
+
+    assert said.code == 0
+    assert "no process hosts nightly now; the next host will act on this." in said.err
+    assert one(scheduled)["status"] == "active"
+
+
 def test_a_backfill_says_how_many_times_there_are(scheduled: Weft) -> None:
     said = scheduled("schedule", "backfill", "nightly", "--from", "2026-01-01", "--to", "2026-01-03T12:00")
 

@@ -42,6 +42,20 @@ def test_a_workflow_that_starts_itself_is_stopped_by_the_depth(spawn: bool) -> N
     assert rows(desk) == 32
 
 
+def test_the_failure_at_the_root_names_the_run_that_reached_the_limit_and_the_limit() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def flow(ctx: weft.Context) -> None:
+        await flow()
+
+    with pytest.raises(weft.RunFailed) as caught:
+        desk_of(app).run(flow(), id="root")
+    last = ".".join(["root", *["flow"] * 31])
+    assert f"RunFailed: {last} failed: " in str(caught.value)
+    assert f"{last} is at depth 32 of its tree, the limit" in str(caught.value)
+
+
 def test_the_open_runs_of_a_tree_are_limited_and_those_that_are_over_do_not_count() -> None:
     app = weft.App("memory://")
 

@@ -306,7 +306,7 @@ specs = st.recursive(
 )
 
 
-@settings(max_examples=scaled(40, 400))
+@settings(max_examples=scaled(20, 400))
 @given(specs, anything)
 def test_random_conditions_are_compiled_or_refused(spec: Any, value: Any) -> None:
     with suppress(BadExpression, EvaluationFailed):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.contract.conftest import STORES
 from tests.contract.kit import (
     HERE,
     NOBODY,
@@ -25,6 +26,8 @@ from tests.contract.kit import (
 )
 from weft.errors import Conflict
 from weft.ports.store import Append, Outcome, Store
+
+pytestmark = pytest.mark.parametrize("make", sorted(STORES), indirect=True)
 
 ACCEPTED = [Outcome.ACCEPTED]
 

@@ -40,6 +40,18 @@ class FixedClock:
         return 0.0
 
 
+class SlowStoreClock(FixedClock):
+    """A clock by which every write takes this long."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._now = 0.0
+
+    def monotonic(self) -> float:
+        self._now += self._seconds
+        return self._now
+
+
 def over(store: Store, uid: str, days: int, status: str = "completed", **fields: Any) -> None:
     """Make a run that ended so many days ago."""
     start(store, uid, created_at=NOW - (days + 1) * DAY, **fields)
@@ -161,6 +173,8 @@ def test_a_pass_killed_anywhere_is_taken_up(store: Store, peer: Store, monkeypat
         assert left(peer) == {f"open-{n}" for n in range(1, number + 1)}
         assert go(peer.retention.clear(limit=10)) == Cleared(0, 0)
         assert [found(peer, f"id of old-{run}") for run in range(3)] == [None] * 3
+        recorded = go(peer.holds.audit(limit=1_000))
+        assert sum(one.details["trees"] for one in recorded) == 3 * number, "each is recorded once, by who doomed it"
         if not died:
             break
     assert number > 6
@@ -186,6 +200,19 @@ def test_a_host_deletes_in_the_background_and_one_at_a_time(store: Store, peer: 
     go(play(store, HERE, RetentionPolicy()))
     assert left(store) == {"old"}
     go(play(store, HERE, policy))
+    assert left(store) == set()
+
+
+@pytest.mark.parametrize(("seconds", "sizes"), [(0.5, [25, 12, 6, 5, 5, 5, 5, 5]), (0.0001, [25, 31, 12])])
+def test_writes_get_smaller_while_they_are_slow_and_larger_while_they_are_not(seconds: float, sizes: list[int]) -> None:
+    store = MemoryStore()
+    for number in range(68):
+        over(store, f"r{number}", 90)
+
+    order = GcOrder(policy=read_policy({"completed": "1d"}))
+    go(Collector(store, SlowStoreClock(seconds)).collect(order))
+
+    assert [one.details["trees"] for one in reversed(go(store.holds.audit()))] == sizes
     assert left(store) == set()
 
 

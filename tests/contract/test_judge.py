@@ -174,7 +174,7 @@ class Trial:
 EVERY_ANSWER = {*Outcome, *Sent, "True", "False"}
 
 
-@pytest.mark.parametrize("seed", range(scaled(1, 4)))
+@pytest.mark.parametrize("seed", range(scaled(1, 2, soak=100)))
 def test_a_store_answers_as_the_judge_does(store: Store, seed: int) -> None:
     trial = Trial(store, seed)
 

@@ -22,8 +22,8 @@ from weft.errors import Refused
 from weft.ports.store import Outcome, Snapshot, Store, StoredEvent
 from weft.runtime import retention
 from weft.runtime.bundles.service import BundleService
-from weft.runtime.calendar import CALENDAR
 from weft.runtime.clock import SystemClock, TimeIds
+from weft.runtime.cron_calendar import CALENDAR
 from weft.runtime.schedules import ScheduleService
 from weft.runtime.service import RunService
 

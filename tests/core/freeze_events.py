@@ -41,7 +41,7 @@ from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.state import restore_state as restore_schedule
 from weft.errors import Refused
 from weft.graphs.load import load_graph
-from weft.runtime.calendar import CALENDAR
+from weft.runtime.cron_calendar import CALENDAR
 
 FOLDER = Path(__file__).parents[1] / "golden" / "events"
 HASHES = FOLDER / "HASHES"
@@ -51,6 +51,9 @@ UNMATCHED = compiled(nodes(a={"step": "s", "next": [{"to": "b", "when": "output.
 
 ADDED = ("once",)
 """Fields that the entries of states have got since the records were frozen. They are derived from the records."""
+
+ADDED_TO_FORKS = ("has_new_input",)
+"""The same of what forks know about their originals."""
 
 Case = dict[str, Any]
 """The state before and after, the record, and the time; of a graph run also the graph."""
@@ -131,6 +134,8 @@ def applied(kind: str, case: Case) -> Any:
     for part in state.get("entries", {}).values():
         for field in ADDED:
             part.pop(field, None)
+    for field in ADDED_TO_FORKS:
+        state.get("fork", {}).pop(field, None)
     return state
 
 

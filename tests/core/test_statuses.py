@@ -23,7 +23,7 @@ from weft.core.run.statuses import ALLOWED, LIVE, TRANSITIONS
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
 from weft.errors import Failure, NotFound, Refused, RunFinished
-from weft.runtime.calendar import CALENDAR
+from weft.runtime.cron_calendar import CALENDAR
 
 ENV = Env(now=1_000, check=lambda *_: None)
 UID = "0" * 32

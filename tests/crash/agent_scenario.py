@@ -118,7 +118,7 @@ async def play(folder: Path, after: Path | None) -> None:
             ledger.write("acked", "start")
             approval = asyncio.create_task(_approve(handle, ledger))
             try:
-                ended = "done" if (await handle.result(timeout=50)).output == "Done." else "wrong"
+                ended = "done" if (await handle.result(timeout=100)).output == "Done." else "wrong"
             except weft.RunFailed as failed:
                 ended = str(failed.failure.code)
             approval.cancel()

@@ -73,7 +73,7 @@ async def _patched(app: weft.App, run: str, review: tuple[str, ...]) -> None:
                 break
         await asyncio.sleep(0.002)
     await handle.send("on", key="third")
-    await handle.result(timeout=50)
+    await handle.result(timeout=100)
 
 
 async def _is_at_b(handle: weft.Handle[Any]) -> bool:

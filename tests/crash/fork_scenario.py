@@ -44,10 +44,10 @@ async def play(app: weft.App, folder: Path) -> None:
     ledger = Ledger(folder / "ledger.txt")
     async with hosting(app):
         original = await app.start("job", {"n": 1}, id="main")
-        whole = await original.result(timeout=50)
+        whole = await original.result(timeout=100)
         fork = await original.fork(before="child", set={"measure": 1}, id="fork", key="once")
         ledger.write("acked", "fork")
-        ledger.write("result", str(whole - await fork.result(timeout=50) == len(BIG)))
+        ledger.write("result", str(whole - await fork.result(timeout=100) == len(BIG)))
 
 
 def run(folder: Path) -> None:

@@ -85,7 +85,7 @@ async def _patched(app: weft.App, ledger: Ledger, run: str) -> None:
         ledger.write("acked", run)
     if when != "stays" and await handle.status() == "running":
         await handle.send("go", 1, key=f"{run}-go")
-    output = await handle.result(timeout=50)
+    output = await handle.result(timeout=100)
     more = 0 if when == "stays" else 4
     ledger.write("result", str(output == {"n": len(BIG), "last": len(BIG), "more": more}))
 

@@ -52,7 +52,7 @@ async def play(folder: Path) -> None:
         await _check_one(home, there)
         ledger.write("acked", "adopted")
         await there.get("main.inner").send("more", 5, key="once")
-        ledger.write("result", str(await there.get("main").result(timeout=50) == 2 * len(BIG) + 7))
+        ledger.write("result", str(await there.get("main").result(timeout=100) == 2 * len(BIG) + 7))
 
 
 async def _leave(home: weft.App, folder: Path) -> None:

@@ -60,7 +60,7 @@ async def play(old: weft.App, new: weft.App, folder: Path) -> None:
             assert plan.version == "2"
             ledger.write("acked", run)
             await new.get(run).send("packed", key="packed")
-            ledger.write("result", str(await new.get(run).result(timeout=50)))
+            ledger.write("result", str(await new.get(run).result(timeout=100)))
 
 
 async def _wait(run: weft.Handle[Any]) -> None:

@@ -70,7 +70,7 @@ async def play(app: weft.App, folder: Path) -> None:
             ledger.write("acked", run)
             if await app.get(run).status() == "failed":
                 await _retry(app.get(run))
-            ledger.write("result", str(await app.get(run).result(timeout=50)))
+            ledger.write("result", str(await app.get(run).result(timeout=100)))
 
 
 async def _retry(run: weft.Handle[Any]) -> None:

@@ -136,6 +136,7 @@ def start_orders(site: Site, numbers: range) -> None:
         assert site.weft("start", "order", f"order_id=o-{n}", "--id", f"order-{n}") == 0
 
 
+@pytest.mark.proof
 def test_open_runs_go_on_with_the_new_code_and_repeat_nothing(site: Site, capsys: pytest.CaptureFixture[str]) -> None:
     old, new = site.deploy("old", OLD), site.deploy("new", NEW)
     with site.host(old) as first, site.host(old) as second:

@@ -6,7 +6,6 @@ Two things are not typed: the environment is made beforehand, and the port is a 
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.transcript import Command, File, Shell, apart, fits, parts
+from tests.servers import free_port
 
 PAGE = Path(__file__).parents[2] / "docs/tutorial.md"
 PREPARED = ("python -m venv", "pip install")
@@ -42,15 +42,9 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
     typing.close()
 
 
-def free_port() -> str:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return str(found.getsockname()[1])
-
-
 @pytest.mark.proof
 def test_a_reader_who_types_the_tutorial_sees_what_it_says(shell: Shell, tmp_path: Path) -> None:
-    port = free_port()
+    port = str(free_port())
     folder = tmp_path
     for part in parts(PAGE.read_text()):
         match part:

@@ -242,6 +242,7 @@ def program(tmp_path: Path) -> Callable[[], subprocess.Popen[str]]:
     return start
 
 
+@pytest.mark.proof
 def test_ctrl_c_in_a_step_lets_it_end_and_begins_no_other(
     tmp_path: Path, program: Callable[[], subprocess.Popen[str]]
 ) -> None:
@@ -286,6 +287,7 @@ def test_the_same_program_twice_at_once_works_once(
     )
 
 
+@pytest.mark.proof
 def test_a_file_that_runs_at_import_is_told_where_to_put_it(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text(PROGRAM.replace('if __name__ == "__main__":\n    ', ""))
     command = [str(Path(sys.executable).with_name("weft")), "run", "app.py", "count"]

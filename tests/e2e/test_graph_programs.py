@@ -31,6 +31,7 @@ def test_p08_runs_the_graph_of_the_file_beside_it(tmp_path: Path) -> None:
     assert printed("p08_graph_yaml.py", tmp_path) == "small\n"
 
 
+@pytest.mark.proof
 def test_p09_runs_the_graph_that_it_builds(tmp_path: Path) -> None:
     assert printed("p09_graph_builder.py", tmp_path) == "{}\n"
 

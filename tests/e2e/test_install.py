@@ -25,9 +25,9 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
 # Modules that import a package of an extra. Each stands behind one call of `require`.
 NEED_AN_EXTRA = {
     "http": "weft.authoring.remote weft.authoring.remote_bulk weft.authoring.remote_bundles "
-    "weft.authoring.remote_operations weft.authoring.remote_policy weft.authoring.remote_schedules "
-    "weft.authoring.remote_service weft.authoring.remote_store weft.authoring.remote_tools "
-    "weft.authoring.remote_workflows weft.steps.http.guard weft.steps.http.wire",
+    "weft.authoring.remote_errors weft.authoring.remote_operations weft.authoring.remote_policy "
+    "weft.authoring.remote_schedules weft.authoring.remote_service weft.authoring.remote_store "
+    "weft.authoring.remote_tools weft.authoring.remote_workflows weft.steps.http.guard weft.steps.http.wire",
     "mcp": "weft.server.mcp.exchange weft.server.mcp.forms weft.server.mcp.protocol weft.server.mcp.resources "
     "weft.server.mcp.run_tools weft.server.mcp.run_wait weft.server.mcp.sessions weft.server.mcp.stdio "
     "weft.server.mcp.subscriptions weft.agents.mcp.child_process weft.agents.mcp.guarded_http "
@@ -136,6 +136,7 @@ print(app.run(graph, {"n": 2}))
     assert "'big'" in done.stdout
 
 
+@pytest.mark.proof
 def test_weft_serve_says_what_to_install(python: str, app: Path) -> None:
     done = weft(python, "serve", "app.py", folder=app)
 
@@ -176,6 +177,7 @@ for extra, use in uses.items():
 """
 
 
+@pytest.mark.proof
 def test_what_needs_an_extra_names_its_command(python: str, tmp_path: Path) -> None:
     done = run(python, "-c", USES, folder=tmp_path)
 
@@ -185,6 +187,7 @@ def test_what_needs_an_extra_names_its_command(python: str, tmp_path: Path) -> N
     assert done.stdout.splitlines() == said, done.stderr
 
 
+@pytest.mark.proof
 def test_a_request_without_the_client_fails_its_run_with_the_command(python: str, tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("""
 import weft

@@ -88,6 +88,7 @@ def test_a_program_prints_on_postgres_what_it_prints_on_a_file(tmp_path: Path, u
     assert printed(program, tmp_path, url) == printed(program, tmp_path, f"sqlite:///{tmp_path}/weft.db") != ""
 
 
+@pytest.mark.proof
 def test_a_tree_of_all_three_styles_runs_and_can_be_looked_at(tmp_path: Path, url: str) -> None:
     program = tmp_path / "styles.py"
     program.write_text(STYLES)

@@ -1,6 +1,8 @@
 """What the thread encodes from a record is the span that processors of the program get."""
 
 import contextvars
+import gc
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,20 +12,36 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from weft.ext.otel.span_records import CommitRecord, SpanRecord, TracedRun, encode_ended
+import weft
+from weft.ext.otel.span_records import CommitRecord, RunRecord, SpanRecord, TracedRun, encode_ended
 from weft.ext.otel.span_sink import SpanSink
 from weft.ext.otel.step_spans import StepSpan, StepSpans
 from weft.steps.task import STEP_TRACE
 
-RUN = TracedRun("u1", 2**100 + 5, 77, (("weft.run.id", "r1"), ("weft.workflow", "order")), is_sampled=True)
+RUN = TracedRun("u1", "r1", "order")
 
 
-def attempt(*, offer: object = None, error: BaseException | None = None, noted: dict[str, Any] | None = None) -> Any:
-    """The record of an attempt, and the provider's view of it."""
+class Kept(SpanSink):
+    """A sink of a program's provider that also keeps the records."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        super().__init__(provider, is_own=False)
+        self.records: list[SpanRecord] = []
+        pass_on = self.put
+
+        def put(record: SpanRecord) -> None:
+            self.records.append(record)
+            pass_on(record)
+
+        self.put = put
+
+
+def attempt(*, offer: object = None, error: BaseException | None = None, noted: Sequence[dict[str, Any]] = ()) -> Any:
+    """The span of an attempt, its record, and the provider's view of it."""
     kept = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(kept))
-    sink = SpanSink(provider, is_own=False)
+    sink = Kept(provider)
     sink.known["u1"] = RUN
     effect = SimpleNamespace(task=3, attempt=2, delivery=1, step="charge", location="charge/1", cover=None)
     flight: Any = SimpleNamespace(uid="u1", effect=effect, offer=offer)
@@ -33,23 +51,41 @@ def attempt(*, offer: object = None, error: BaseException | None = None, noted: 
         assert span is not None
         assert trace.get_current_span() is span
         assert STEP_TRACE.get() is span
-        if noted:
-            span.note(noted)
+        for attributes in noted:
+            span.note(attributes)
         span.finish(b"1", error)
         return span
 
-    return contextvars.copy_context().run(perform), kept.get_finished_spans()[0]
+    span = contextvars.copy_context().run(perform)
+    return span, sink.records[0], kept.get_finished_spans()[0]
 
 
 @pytest.mark.parametrize(
-    "given", [{}, {"error": OSError("no answer")}, {"noted": {"gen_ai.usage.input_tokens": 3}}, {"offer": object()}]
+    "given", [{}, {"error": OSError("no answer")}, {"noted": [{"gen_ai.usage.input_tokens": 3}]}, {"offer": object()}]
 )
 def test_an_attempt_is_encoded_as_it_is(given: dict[str, Any]) -> None:
-    record, readable = attempt(**given)
+    span, record, readable = attempt(**given)
     assert record.encode() == encode_ended(RUN, record.span())
-    assert readable.context.span_id == record.span().id == record.get_span_context().span_id
+    assert readable.context.span_id == record.span().id == span.get_span_context().span_id
     assert dict(readable.attributes) == dict((*record.span().attributes, *RUN.attributes))
     assert readable.attributes["weft.attempt"] == 2
+
+
+class Unreadable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def test_an_error_without_a_text_ends_its_span_all_the_same() -> None:
+    _, record, readable = attempt(error=Unreadable())
+    assert record.span().error == readable.status.description == "Unreadable: <Unreadable without a text>"
+
+
+def test_a_secret_in_an_error_is_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_TEST_KEY", "sk-8d1f77ab-and-more")
+    revealed = weft.Secret("env:WEFT_TEST_KEY").reveal()
+    _, record, _ = attempt(error=OSError(f"refused: {revealed}"))
+    assert record.span().error == "OSError: refused: [secret env:WEFT_TEST_KEY]"
 
 
 def test_a_commit_is_encoded_as_it_is() -> None:
@@ -57,7 +93,17 @@ def test_a_commit_is_encoded_as_it_is() -> None:
     assert record.encode() == encode_ended(RUN, record.span())
 
 
+def test_a_run_is_encoded_as_it_is() -> None:
+    record: SpanRecord = RunRecord(RUN, "completed", 9, 10**18, 10**18 + 5)
+    assert record.encode() == encode_ended(RUN, record.span())
+    assert record.span().id == RUN.span_id
+
+
+def test_a_span_that_waits_to_be_sent_is_no_work_for_the_cycle_collector() -> None:
+    _, record, _ = attempt()
+    assert not any(map(gc.is_tracked, (record, RUN, CommitRecord(RUN, 9, 2, (1, 2, 3)))))
+
+
 def test_attributes_that_are_noted_again_have_the_newest_value() -> None:
-    record, _ = attempt(noted={"weft.turn": 1})
-    record.note({"weft.turn": 2})
+    _, record, _ = attempt(noted=[{"weft.turn": 1}, {"weft.turn": 2}])
     assert [pair for pair in record.span().attributes if pair[0] == "weft.turn"] == [("weft.turn", 2)]

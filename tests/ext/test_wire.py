@@ -18,7 +18,7 @@ from weft.ext.otel.wire import (
 
 NUMBERS = st.integers(0, 2**62)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=300)
-PAIRS = st.lists(st.tuples(TEXTS, TEXTS | NUMBERS), max_size=5).map(tuple)
+PAIRS = st.lists(st.tuples(TEXTS, TEXTS | st.integers(-(2**63), 2**63 - 1)), max_size=5).map(tuple)
 
 
 def read(pairs: object) -> list[tuple[str, str | int]]:

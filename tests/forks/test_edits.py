@@ -23,6 +23,13 @@ def played(name: str, seed: int = 0) -> tuple[World, Any, SimRun[Any]]:
     return world, ledger, run
 
 
+def run_ids(world: World) -> list[str]:
+    async def ids() -> list[str]:
+        return [row.id async for row in world.app.list()]
+
+    return world.perform(ids)
+
+
 def kinds(run: SimRun[Any]) -> list[str]:
     return [event.kind for event in run.events]
 
@@ -117,6 +124,85 @@ def test_only_results_of_steps_can_be_set_in_code() -> None:
         assert part in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"m": 5}, 'has no parameter "m"'),
+        ({"n": "many"}, "n must be an integer"),
+        ({"n": 5, "x": 1}, 'has no parameter "x"'),
+    ],
+)
+def test_an_argument_that_the_workflow_does_not_take_is_refused(given: dict[str, Any], told: str) -> None:
+    world, _, run = played("line")
+
+    with pytest.raises(weft.BadValue) as refused:
+        run.fork(input=given)
+
+    assert refused.value.code == "value.wrong_type"
+    assert told in refused.value.message
+    assert run_ids(world) == ["original"], "nothing was written"
+
+
+def test_the_parameters_are_those_of_the_version_that_the_fork_follows() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow(name="flow", version="1")
+    async def old(n: int) -> int:
+        return n
+
+    @app.workflow(name="flow", version="2")
+    async def new(n: int, more: int = 0) -> int:
+        return n + more
+
+    world = World(app)
+    run = world.start(old(1), id="o")
+    assert run.result() == 1
+
+    assert run.fork(to="2", input={"more": 5}).result() == 6
+    with pytest.raises(weft.BadValue, match="more"):
+        run.fork(input={"more": 5})
+
+
+def test_a_place_at_which_the_run_had_no_step_cannot_be_set() -> None:
+    world, _, run = played("line")
+
+    with pytest.raises(weft.Refused) as refused:
+        run.fork(after="plain", set={"plian": {"n": 2}, "sleep": 1})
+
+    assert refused.value.code == "fork.bad_edit"
+    assert "never came to a step plian" in refused.value.message
+    assert "never came to a step sleep" in refused.value.message
+    assert "plain, pay, calculate" in refused.value.hint
+    with pytest.raises(weft.Refused, match="never came to a step book"):
+        run.fork(after="plain", set={"book": {"n": 2}})
+    assert run_ids(world) == ["original"]
+
+
+def test_a_fork_that_goes_another_way_may_come_to_other_steps() -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    async def small(n: int) -> int:
+        return n
+
+    @app.step
+    async def big(n: int) -> int:
+        return n
+
+    @app.workflow
+    async def choose(n: int) -> int:
+        return await (big if n > 10 else small)(n)
+
+    run = World(app).start(choose(1), id="o")
+    assert run.result() == 1
+
+    assert run.fork(input={"n": 20}, set={"big": 5}).result() == 5
+    with pytest.raises(weft.Refused, match="never came to a step bgi"):
+        run.fork(input={"n": 20}, set={"bgi": 5})
+    with pytest.raises(weft.Refused, match="never came to a step big"):
+        run.fork(set={"big": 5})
+
+
 # --- graphs ------------------------------------------------------------------------------------------------------
 
 
@@ -191,6 +277,35 @@ def test_what_a_graph_cannot_be_set_to_is_said_at_once() -> None:
         assert part in refused.value.message
 
 
+def test_a_token_that_a_graph_never_had_cannot_be_set() -> None:
+    _, _, run = played("graph_line")
+
+    with pytest.raises(weft.Refused, match="never came to a step p/nobody"):
+        run.fork(before="a", set={"p/nobody": {"n": 1}})
+
+
+def test_the_input_of_a_graph_is_checked_against_its_schema() -> None:
+    app = weft.App("memory://")
+
+    @app.step
+    async def work(n: int = 0) -> dict[str, int]:
+        return {"n": n}
+
+    nodes = {"a": {"step": "work", "with": {"n": "${input.n}"}}}
+    output = {"n": "${input.n}"}
+    graph = app.graph({"name": "taking", "input": {"n": "integer"}, "nodes": nodes, "output": output})
+    world = World(app)
+    run = world.start(graph, {"n": 1}, id="o")
+    run.world.settle()
+
+    assert run.fork(input={"n": 7}).result() == {"n": 7}
+    for given in ({"n": "seven"}, {"m": 7}):
+        with pytest.raises(weft.BadValue, match=next(iter(given))) as refused:
+            run.fork(input=given)
+        assert refused.value.code == "value.wrong_type"
+    assert len(run_ids(world)) == 2
+
+
 def _broken_order() -> tuple[World, SimRun[Any], str]:
     """Return a run of a graph that has failed, and the version that mends it."""
     app = weft.App("memory://")
@@ -234,14 +349,11 @@ def test_a_version_into_which_a_fork_does_not_fit_is_refused_with_all_reasons() 
         )
     )
 
-    async def ids() -> list[str]:
-        return [row.id async for row in world.app.list()]
-
     with pytest.raises(weft.PatchRefused) as refused:
         run.fork(failure=True, to=other.version)
 
     assert [one.code for one in refused.value.plan.refusals] == ["patch.node_removed"]
-    assert world.perform(ids) == ["o"], "nothing was written"
+    assert run_ids(world) == ["o"], "nothing was written"
 
 
 def test_the_state_of_a_graph_is_set() -> None:
@@ -311,6 +423,8 @@ def test_facts_are_given_until_the_first_step_begins() -> None:
         run.fork(before="mail", to="7")
     with pytest.raises(weft.Refused, match="does not take"):
         run.fork(given={"price": 1})
+    with pytest.raises(weft.Refused, match="does not take nothing"):
+        run.fork(input={"nothing": 1})
     with pytest.raises(weft.Refused, match="wrong type"):
         run.fork(given={"order": "many"})
 
@@ -321,6 +435,8 @@ def test_the_result_of_a_step_of_a_goal_is_set() -> None:
     fork = run.fork(before="charge", set={"charge": 100})
 
     assert play(fork)[1]["letter"] == 106
+    with pytest.raises(weft.Refused, match=r"never came to a step charge\[9\]"):
+        run.fork(before="charge", set={"charge[9]": 100})
     assert ledger.calls == {"mail": 1}
 
 

@@ -17,7 +17,7 @@ from weft.errors import Refused, RunFinished
 pytestmark = scale.MARKS
 
 FIRST = 50_000
-WORLDS = scale.scaled(30, 1_000)
+WORLDS = scale.scaled(30, 1_000, soak=20_000)
 FOUND = (50_129, 50_225, 52_807, 53_609)
 """Worlds in which a step was taken up or left, or a goal was unknown or satisfied."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.graph.patch_table import PatchTable, explore
+from tests.graph.patch_table import FIRST, PatchTable, explore
+from weft.core.graph.patch.reach import Begin, ScopeReach
+from weft.core.graph.patch.static_scopes import StaticScopes
 
 STEP: dict[str, Any] = {"step": "s"}
 
@@ -129,3 +131,135 @@ def test_no_token_is_started_in_a_branch_that_has_arrived() -> None:
     (working,) = [token.id for token in run.state.tokens.values() if token.mode == "working"]
     assert codes(run, ops=[], start=[{"node": "c", "beside": parked}]) == ["patch.move_arrived"]
     assert "patch.move_arrived" not in codes(run, ops=[], start=[{"node": "b", "beside": working}])
+
+
+LATER = [{"op": "add", "path": "/nodes/j/timeout", "value": "1m"}]
+"""A patch of what lies ahead, after which the joins of the run must wait for the same as before."""
+
+
+def test_a_join_goes_on_waiting_for_branches_that_are_open() -> None:
+    run = run_of(
+        a={**STEP, "fan_out": "all", "next": [{"to": "o"}, {"to": "c"}]},
+        o={**STEP, "next": [{"to": ["p", "q"]}]},
+        p={**STEP, "next": "f"},
+        q={**STEP, "next": "f"},
+        f={**STEP, "join": "all", "next": "j"},
+        c={**STEP, "next": "j"},
+        j={**STEP, "join": "edges"},
+    )
+    for node in "aoc":
+        run.finish(node, None, {})
+    before = run.state.slots["j|"].items
+    patched(run, ops=LATER)
+    assert run.state.slots["j|"].items == before
+    assert all(ended.state.executed["j"] == 1 for ended in ends_clean(run))
+
+
+def test_a_join_goes_on_waiting_for_a_loop_that_is_running() -> None:
+    run = loop_and_join(a=["l", "c"])
+    for node in "ac":
+        run.finish(node, None, {})
+    patched(run, ops=LATER)
+    (ended,) = ends_clean(run)
+    assert ended.state.executed == {"a": 1, "c": 1, "l": 2, "m": 2, "j": 1}
+
+
+def test_a_join_goes_on_waiting_for_a_loop_that_lies_ahead() -> None:
+    run = loop_and_join(a=["b", "c"], b={**STEP, "next": "l"})
+    for node in "ac":
+        run.finish(node, None, {})
+    patched(run, ops=LATER)
+    (ended,) = ends_clean(run)
+    assert ended.state.executed == {"a": 1, "c": 1, "b": 1, "l": 2, "m": 2, "j": 1}
+
+
+def loop_and_join(a: list[str], **more: Any) -> PatchTable:
+    """Return a run with a loop of two nodes beside c, both before a join."""
+    return run_of(
+        a={**STEP, "fan_out": "all", "next": [{"to": name} for name in a]},
+        l={**STEP, "next": "m"},
+        m={**STEP, "repeat": {"back_to": "l", "while": "true", "at_most": 2, "exhausted": "j"}, "next": "j"},
+        c={**STEP, "next": "j"},
+        j={**STEP, "join": "edges"},
+        **more,
+    )
+
+
+def test_nothing_is_expected_behind_a_node_that_has_run() -> None:
+    run = fork_and_join()
+    reach = ScopeReach(StaticScopes(run.programs[FIRST].graph))
+    begin = Begin([], [("a", False)], [])
+    assert reach.walk(begin, "", ()).nodes == set("abcj")
+    assert reach.walk(begin, "", {"b", "c"}).nodes == set("abc")
+
+
+def test_an_edge_that_a_better_one_hid_counts_as_new() -> None:
+    ways = [{"from": "b", "to": "m", "priority": 1}, {"from": "b", "to": "d", "priority": 2}]
+    run = PatchTable(
+        {
+            "name": "g",
+            "nodes": {"a": {**STEP, "dependents": ["d", "b"]}, "b": STEP, "d": STEP, "m": STEP},
+            "transitions": ways,
+        },
+        {"n": 1},
+    )
+    for node in "ad":
+        run.finish(node, None, {})
+    ops = [{"op": "add", "path": "/transitions/0/condition", "value": "input.n > 1"}]
+    assert codes(run, ops=ops) == ["patch.revives"]
+
+
+def test_no_token_comes_over_an_edge_over_which_one_waits() -> None:
+    run = fork_and_join()
+    for node in "ac":
+        run.finish(node, None, {})
+    assert codes(run, ops=[], move=[{"node": "b", "to": "j", "via": "c"}]) == ["patch.edge_taken"]
+    assert codes(run, ops=[], move=[{"node": "b", "to": "j"}]) == ["patch.say_via"]
+
+
+def many(width: int = 0) -> PatchTable:
+    """Return a run with three branches, of which so many work at a time, and a node that needs them all."""
+    each = {"to": "b", "for_each": "${input.items}", **({"width": width} if width else {})}
+    run = run_of(
+        {"items": [3, 1, 2]},
+        a={**STEP, "next": [each]},
+        b={**STEP, "next": "j"},
+        j={**STEP, "join": "all", "merge": {"how": "append", "into": "state.results"}},
+    )
+    run.finish("a", None, {})
+    return run
+
+
+def test_queued_branches_begin_up_to_the_new_width() -> None:
+    run = many(width=1)
+    assert [token.mode for token in run.state.tokens.values()].count("working") == 1
+    patched(run, ops=[{"op": "replace", "path": "/nodes/a/next/0/width", "value": 2}])
+    assert [token.mode for token in run.state.tokens.values()].count("working") == 2
+    ends_clean(run)
+
+
+def test_of_more_branches_than_are_needed_now_the_first_that_arrived_count() -> None:
+    run = many()
+    for branch in (2, 0):
+        run.finish("b", branch, {"b": {"*": {"output": f"branch {branch}"}}})
+    patched(run, ops=[{"op": "replace", "path": "/nodes/j/join", "value": "any"}])
+    assert run.state.data["results"] == ["branch 2"]
+    ends_clean(run)
+
+
+def test_a_field_of_the_state_that_is_new_has_its_default() -> None:
+    run = run_of(a={**STEP, "next": "b"}, b=STEP)
+    run.finish("a", None, {})
+    schema = {"type": "object", "properties": {"limit": {"type": "integer", "default": 5}, "note": {"type": "string"}}}
+    patched(run, ops=[{"op": "add", "path": "/state", "value": schema}])
+    assert run.state.data == {"limit": 5, "note": None}
+
+
+def test_a_new_entry_does_not_run_and_the_plan_says_so() -> None:
+    run = run_of(a={**STEP, "next": "b"}, b=STEP)
+    run.finish("a", None, {})
+    command = run.prepare({"reason": "r", "ops": [{"op": "add", "path": "/nodes/x", "value": {**STEP, "next": "b"}}]})
+    assert [note.partition(":")[0] for note in run.judge(command).notes] == ["never_starts"]
+    run.tell(command)
+    (ended,) = ends_clean(run)
+    assert ended.state.executed == {"a": 1, "b": 1}

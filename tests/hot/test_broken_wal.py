@@ -10,8 +10,12 @@ import pytest
 from tests.code.timeless import calm
 from tests.contract.kit import HERE, OTHER, RUN, THERE, append
 from tests.hot.hot_scene import ACCEPTED, HotScene, hot_scene
-from tests.hot.memory_server import Held
+from tests.hot.memory_server import Held, MemoryWalServer
+from weft.core.ids import Epoch
+from weft.errors import Unavailable
+from weft.runtime.clock import SystemClock
 from weft.stores.hot.keeper import REMOVE_SECONDS, TICK_SECONDS
+from weft.stores.hot.takeover import Takeover
 from weft.stores.memory import wals as memory_wals
 
 
@@ -137,6 +141,55 @@ def test_nothing_of_a_run_begins_while_it_is_attached() -> None:
         assert scene.script.batches == []
         gate.set()
         assert await begun == ACCEPTED
+
+    hot_scene(acts)
+
+
+def test_no_hop_goes_to_a_wal_that_its_run_does_not_name() -> None:
+    """Who takes over reads the WAL that the row names, and would miss it."""
+
+    async def acts(scene: HotScene) -> None:
+        attach, gate = scene.durable.wals.attach, asyncio.Event()
+
+        async def later(*args: Any) -> Any:
+            gate.set()
+            raise Unavailable("away")
+
+        scene.durable.wals.attach = later  # type: ignore[method-assign]
+        await _lose_the_wal(scene)
+        await gate.wait()
+        assert scene.store.hot_lane.wal not in {None, scene.stored().wal}
+        await scene.hop()
+        assert (scene.entries(), scene.stored().seq) == (0, 1)
+        scene.durable.wals.attach = attach  # type: ignore[method-assign]
+        await asyncio.sleep(5)
+        await scene.hop(1)
+        assert (scene.entries(), scene.stored().seq) == (1, 1)
+
+    hot_scene(acts)
+
+
+def test_a_host_that_is_taken_for_dead_loses_no_hop() -> None:
+    """It hops between the moment in which others read its WAL and the one in which they say that it is drained."""
+
+    async def acts(scene: HotScene) -> None:
+        peer = scene.durable.share()
+        await scene.hop()
+
+        class LateMark:
+            """The WALs as the other host sees them; before it marks one as drained, the owner hops."""
+
+            def __getattr__(self, name: str) -> Any:
+                return getattr(peer.wals, name)
+
+            async def mark_drained(self, *args: Any, **options: Any) -> bool:
+                await scene.hop(1)
+                return await peer.wals.mark_drained(*args, **options)
+
+        taker = Takeover(peer, LateMark(), MemoryWalServer(scene.disk), SystemClock())  # type: ignore[arg-type]
+        assert await taker.take_over([HERE]) == []
+        claimed = await peer.log.claim([RUN], THERE, expected={RUN: Epoch(1)})
+        assert [row.seq for row in claimed] == [2]
 
     hot_scene(acts)
 

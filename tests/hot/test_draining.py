@@ -19,6 +19,7 @@ from weft.ports.tasks import TaskOffer
 from weft.stores.hot import hot_lane
 from weft.stores.hot.keeper import TICK_SECONDS
 from weft.stores.hot.policy import END, EVENT, hot_policy
+from weft.stores.hot.through_lane import REST_SECONDS_MAX
 
 
 def test_a_hop_is_in_the_wal_and_not_in_the_store() -> None:
@@ -54,6 +55,35 @@ def test_with_the_policy_event_hops_are_drained_all_the_time() -> None:
         await scene.hop()
         await asyncio.sleep(2 * EVENT.delay_seconds)
         assert scene.stored().seq == 1
+
+    hot_scene(acts, policy=EVENT)
+
+
+@pytest.mark.parametrize(("takes", "at_most"), [(0.0, 210), (0.01, 20), (0.3, 4)])
+def test_hops_are_drained_in_milliseconds_and_many_together(takes: float, at_most: int) -> None:
+    """The longer drains take, the more hops of a run go into one append. None waits for more than that and a rest."""
+
+    async def acts(scene: HotScene) -> None:
+        commit, now = scene.durable.log.commit, asyncio.get_running_loop().time
+        acked: list[float] = []
+        waited: list[float] = []
+
+        async def commit_slowly(*args: Any) -> Any:
+            await asyncio.sleep(takes)
+            outcomes = await commit(*args)
+            waited.extend(now() - at for at in acked[len(waited) : scene.stored().seq])
+            return outcomes
+
+        scene.durable.log.commit = commit_slowly  # type: ignore[method-assign]
+        for seq in range(200):
+            await scene.hop(seq)
+            acked.append(now())
+            await asyncio.sleep(0.005)
+        assert 1 <= len(scene.script.batches) <= at_most
+        await asyncio.sleep(3 * takes + REST_SECONDS_MAX)
+        assert len(waited) == 200
+        assert max(waited) <= REST_SECONDS_MAX + 2 * takes + 0.001
+        assert REST_SECONDS_MAX <= 0.05
 
     hot_scene(acts, policy=EVENT)
 

@@ -41,8 +41,8 @@ def test_without_replicas_a_failover_is_not_mentioned() -> None:
 @pytest.mark.parametrize(
     ("policy", "says"),
     [
-        ("event", "those of the last milliseconds if Redis is gone"),
-        ("10s", "those of the last 10s if Redis is gone"),
+        ("event", "those of the last 50 milliseconds, or of up to 10 seconds while Postgres is slow, if Redis is gone"),
+        ("10s", "those of the last 10s, or of up to 10 seconds more while Postgres is slow, if Redis is gone"),
         ("end", "those of up to the last minute if Redis is gone"),
     ],
 )

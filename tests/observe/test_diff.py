@@ -189,3 +189,22 @@ def test_values_are_equal_only_if_their_types_are() -> None:
     assert changed_values({"a": 1}, {"a": True})
     assert changed_values([1, 2], [1])[0].pointer == "/1"
     assert not changed_values({"a": 1, "b": 2}, {"b": 2, "a": 1})
+
+
+def test_a_question_about_something_else_is_a_difference() -> None:
+    app = weft.App("memory://")
+
+    @app.workflow
+    async def ship(ctx: weft.Context, total: int) -> bool:
+        return (await ctx.ask("approve", title="Ship it?", about={"total": total})).approved
+
+    world = World(app)
+    runs = [world.start("ship", {"total": total}, id=f"order-{total}") for total in (100, 200)]
+    world.settle()
+
+    found = diff(runs[0], runs[1]).runs
+
+    assert found is not None
+    [asked] = [one for one in found.changed if one.place == "approve"]
+    assert asked.aspect == "input"
+    assert [(one.pointer, one.a, one.b) for one in asked.changes] == [("/total", 100, 200)]

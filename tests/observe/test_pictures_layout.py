@@ -11,10 +11,11 @@ from tests import scale
 from tests.observe.samples import many
 from weft.cli.drawing.boxes import CAPS
 from weft.cli.drawing.boxes import _metrics as cells
-from weft.observe.pictures import Arrow, Box, Picture
-from weft.observe.pictures.layout import Area, Layout, lay_out
+from weft.observe.pictures import Arrow, Box, Picture, ranks
+from weft.observe.pictures.layout import Area, Layout, lay_out, lay_out_within
 from weft.observe.pictures.metrics import LayoutMetrics
 from weft.observe.pictures.model import cleaned
+from weft.observe.pictures.ranks import BENDS_MAX, rank
 from weft.observe.pictures.svg import metrics_of as pixels
 from weft.observe.pictures.tracks import LineTurn, lay_tracks
 
@@ -127,6 +128,33 @@ def test_a_long_chain_and_a_wide_fan_are_laid_out() -> None:
     )
     layout = lay_out(fan, pixels(fan))
     assert not [pair for pair in pairwise(sorted(layout.boxes[1:], key=lambda area: area.x)) if touches(*pair)]
+
+
+@pytest.mark.parametrize(("count", "bends_max"), scale.first(1, [(60, 1_000), (200, BENDS_MAX)]))
+def test_the_longest_arrows_of_a_picture_with_too_many_bends_are_straight(
+    count: int, bends_max: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ranks, "BENDS_MAX", bends_max)
+    boxes = tuple(Box(f"n{number}", str(number)) for number in range(count))
+    steps = [Arrow(f"n{number}", f"n{number + 1}") for number in range(count - 1)]
+    out = [Arrow(f"n{number}", f"n{count - 1}", "otherwise") for number in range(count - 2)]
+    picture = Picture("exits", boxes, (*steps, *out))
+    metrics = pixels(picture)
+    ranked = rank(picture, [(80, 40)] * count, [metrics.label(arrow) for arrow in picture.arrows])
+    layout = lay_out(picture, metrics)
+    bends = sum(vertex.kind == "bend" for vertex in ranked.vertices)
+    assert bends <= 2 * bends_max  # labels can have ranks of their own
+    assert not [pair for pair in pairwise(layout.boxes) if touches(*pair)]
+    assert layout.boxes[0].y < layout.boxes[-1].y
+    assert 0 < len(ranked.direct) < len(out)
+    for number in range(len(picture.arrows)):
+        points, label = layout.routes[number].points, layout.routes[number].label
+        if number in ranked.direct:
+            assert len(points) == 2
+            assert label is None
+        else:
+            assert all(x == to_x or y == to_y for (x, y), (to_x, to_y) in pairwise(points))
+    assert lay_out_within(picture, metrics, 10**9) is None
 
 
 def test_turns_that_meet_have_tracks_of_their_own() -> None:

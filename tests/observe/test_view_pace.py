@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import msgspec
 import pytest
 
 from tests.observe.test_viewed_run import play
@@ -21,7 +22,7 @@ Look = Callable[[RunService, RunRow, ViewedRuns], Awaitable[None]]
 
 @pytest.fixture
 def views(monkeypatch: pytest.MonkeyPatch) -> Callable[[Look], None]:
-    """Return a function that looks at a played run, with small pages, each of which takes too long."""
+    """Return a function that looks at a run as if it were open, with small pages, each of which takes too long."""
     monkeypatch.setattr(viewed_run, "EVENTS_PER_TURN", PAGE)
     monkeypatch.setattr(viewed_run, "TURN_SECONDS_MAX", 0.0)
     world, app = play("code")
@@ -29,7 +30,8 @@ def views(monkeypatch: pytest.MonkeyPatch) -> Callable[[Look], None]:
     def show(look: Look) -> None:
         async def perform() -> None:
             service = app.get("run")._service
-            await look(service, await service.row(RunId("run")), ViewedRuns())
+            row = await service.row(RunId("run"))
+            await look(service, msgspec.structs.replace(row, ended_at=None), ViewedRuns())
 
         world.perform(perform)
         world.close()
@@ -69,6 +71,16 @@ def test_other_requests_see_what_the_viewers_of_a_busy_run_see(views: Callable[[
             assert viewed.log.seq == PAGE
             standing = await viewed.standing(service, row, viewed.log.seq)
             assert standing.seq == PAGE
+
+    views(look)
+
+
+def test_a_run_that_has_ended_is_shown_to_its_end(views: Callable[[Look], None]) -> None:
+    async def look(service: RunService, row: RunRow, runs: ViewedRuns) -> None:
+        with runs.watch(row):
+            viewed = await runs.get(service, row, is_busy=lambda: True)
+            await runs.get_until(service, msgspec.structs.replace(row, ended_at=row.updated_at), None)
+            assert viewed.log.seq == row.seq
 
     views(look)
 

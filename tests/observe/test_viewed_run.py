@@ -8,7 +8,9 @@ import msgspec
 import pytest
 
 import weft
+from weft.core.decider import Machine
 from weft.core.ids import RunId
+from weft.observe import viewed_run
 from weft.observe.explain import explain_past
 from weft.observe.held_values import held_values
 from weft.observe.past_machines import PastMachines
@@ -17,7 +19,7 @@ from weft.observe.place_log import PlaceLog
 from weft.observe.place_rows import PlaceSearch, find_places
 from weft.observe.timeline import TimeWindow, timeline_of
 from weft.observe.timeline_marks import gaps_of, lines_of
-from weft.observe.viewed_run import ViewedRun
+from weft.observe.viewed_run import ViewedRun, ViewedRuns
 from weft.testing import World
 
 GRAPH = {
@@ -168,3 +170,31 @@ def test_a_place_that_a_patch_left_is_not_open_any_more() -> None:
     assert places["approve"] == "skipped moved to late"
     assert places["late"] == "done"
     world.close()
+
+
+def test_a_long_run_is_read_once_until_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(viewed_run, "LONG_RUN_EVENTS", 1)
+    app = make_app()
+    world = World(app)
+    world.start("order", {"items": [1, 2]}, id="run")
+    world.advance("2h")
+
+    async def read(runs: ViewedRuns) -> Machine:
+        service = app.get("run")._service
+        alone = msgspec.structs.replace(await service.row(RunId("run")), epoch=-1)  # as if another process had the run
+        machine, problem = await runs.newest(service, alone)
+        assert problem is None
+        assert machine is not None
+        assert machine.state.seq == alone.seq
+        return machine
+
+    runs = ViewedRuns()
+    first, again = (world.perform(lambda: read(runs)) for _ in range(2))
+    world.perform(lambda: app.get("run").decide("approve", approved=True))
+    world.settle()
+    later = world.perform(lambda: read(runs))
+    world.close()
+
+    assert again is first
+    assert later is not first
+    assert later.state.over

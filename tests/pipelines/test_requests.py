@@ -105,6 +105,18 @@ def test_json_that_is_none_is_an_error() -> None:
     assert failed.value.code == "pipeline.http"
 
 
+@pytest.mark.parametrize("raw", ["{", "[" * 150 + "]" * 150])
+def test_an_answer_to_a_post_that_cannot_be_kept_as_json_is_text(raw: str) -> None:
+    """It was performed, so it must not be told as a failure."""
+
+    async def odd(_: web.Request) -> web.StreamResponse:
+        return web.Response(text=raw, content_type="application/json")
+
+    assert go(run(odd, fetch(method="POST"))) == raw
+    with pytest.raises(PipelineFailed):
+        go(run(odd, fetch()))
+
+
 def test_a_private_address_is_refused_whoever_asks() -> None:
     with pytest.raises(NotAllowed):
         go(run(answer(1), fetch(url="http://127.0.0.2:9/x")))

@@ -83,6 +83,8 @@ def server(place: Path) -> Iterator[Server]:
         running.start("stamping", "stamping-1")
         for run in ("stamping-1", "order-1", "order-2", "doomed-1", "family-1", "large-1", "packing-1"):
             running.result(run)
+        # A host writes what steps print a moment later, but before it answers this.
+        assert running.get("/api/v1/runs/order-1/logs").json["lines"]
         for run in ("p-1", "p-2"):
             running.start("patient", run)
         running.post("/api/v1/runs/p-2/messages", {"name": "quote", "body": 7})

@@ -19,6 +19,7 @@ from tests.remote.conftest import BothWays
 from tests.remote.shop import shop
 from tests.server.keyring import add_key
 from tests.server.kit import serving
+from tests.servers import free_port
 from weft.authoring import remote
 
 
@@ -56,9 +57,7 @@ def answering(status: int, media: str, body: bytes, context: ssl.SSLContext | No
 
 
 def test_no_server(both: BothWays) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        url = f"http://127.0.0.1:{probe.getsockname()[1]}"
+    url = f"http://127.0.0.1:{free_port()}"
     said = both.say(url, "list")
     assert said.code == 1
     assert f"The server at {url} does not answer" in said.err
@@ -73,6 +72,14 @@ def test_a_web_page_is_no_server_of_weft(both: BothWays, status: int, media: str
     assert said.code == 2
     assert "not from a Weft server" in said.err
     assert "weft help usage.no_weft_server" in said.err
+
+
+def test_a_password_in_the_url_is_never_shown(both: BothWays) -> None:
+    with answering(404, "text/html", b"<html>hello</html>") as url:
+        for address in (url, f"http://127.0.0.1:{free_port()}", "http://127.0.0.1:port"):
+            said = both.say(address.replace("://", "://ann:hunter2@"), "list")
+            assert said.code > 0
+            assert "hunter2" not in said.err + said.out
 
 
 def test_a_server_that_fails(both: BothWays) -> None:

@@ -85,6 +85,7 @@ def test_runs_of_a_host_that_died_are_counted_and_their_logs_say_what_is_repeate
     page.done()
 
 
+@pytest.mark.proof
 def test_a_run_that_no_host_has_the_version_of_is_brought_to_another_or_gets_its_old_host_back(site: Site) -> None:
     site.write("old.py", WAITS.replace("@app.workflow", '@app.workflow(version="1")'))
     site.write("app.py", WAITS.replace("@app.workflow", '@app.workflow(version="2")'))

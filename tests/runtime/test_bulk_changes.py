@@ -117,6 +117,16 @@ def test_many_runs_are_forked_once_each() -> None:
     assert crash_everywhere(new_app(), scenario) > 10
 
 
+def test_arguments_that_a_workflow_does_not_take_are_refused_in_the_dry_run(world: World) -> None:
+    start(world, "job", 2, name="a")
+    world.settle()
+
+    bulk = plan(world, "fork", workflow="job", options={"input": {"nmae": "b"}})
+
+    assert (bulk.would_apply, [(group.code, group.count) for group in bulk.refused]) == (0, [("value.wrong_type", 2)])
+    assert "nmae" in bulk.refused[0].message
+
+
 def test_many_failed_runs_are_forked_to_a_version_that_mends_them() -> None:
     app = new_app()
     app.graph({"name": "bad", "nodes": {"a": {"step": "price", "with": {"cents": "many"}}}})

@@ -156,6 +156,9 @@ def test_the_key_is_found_by_a_function_or_by_an_expression_over_nested_input_an
         (lambda given: given["nobody"], {"customer": 1}, "KeyError"),
         (lambda given: sys.exit(3), {"customer": 1}, "SystemExit"),
         (lambda given: 1.5, {"customer": 1}, "neither a text nor an integer"),
+        (lambda given: "\ud800", {"customer": 1}, "cannot be stored"),
+        (lambda given: "a\0b", {"customer": 1}, "cannot be stored"),
+        (lambda given: 10**5000, {"customer": 1}, "could not be found"),
     ],
 )
 def test_a_key_that_is_no_text_and_no_integer_fails_the_step_at_once(key: Any, given: Any, why: str) -> None:

@@ -84,6 +84,28 @@ if __name__ == "__main__":
 GUEST = 'if __name__ == "__main__":\n    app.run(guest(), id="g-1")\n'
 STUCK = 'if __name__ == "__main__":\n    app.run(stuck(), id="s-1")\n'
 
+OPENING = """
+from collections.abc import AsyncIterator
+
+@app.resource
+async def pool() -> AsyncIterator[int]:
+    print("opening", flush=True)
+    while True:
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            if not STUBBORN:
+                raise
+    yield 1
+
+@app.step
+async def query(*, pool: int = weft.injected) -> int:
+    return pool
+
+if __name__ == "__main__":
+    app.run(order(), id="o-1")
+"""
+
 
 @contextlib.contextmanager
 def start(folder: Path, code: str) -> Iterator[subprocess.Popen[str]]:
@@ -123,6 +145,7 @@ def test_app_run_drains_and_says_where_it_stands(tmp_path: Path, number: int, co
     assert (again.returncode, printed) == (0, "charged and shipped\n"), said
 
 
+@pytest.mark.proof
 def test_a_block_that_hosts_the_app_drains_on_sigterm(tmp_path: Path) -> None:
     with start(tmp_path, HOST) as program:
         assert program.stdout is not None
@@ -138,6 +161,7 @@ def test_a_block_that_hosts_the_app_drains_on_sigterm(tmp_path: Path) -> None:
     assert (again.returncode, printed) == (0, "charged and shipped\n"), said
 
 
+@pytest.mark.proof
 def test_sigterm_while_the_block_is_already_left_lets_it_drain(tmp_path: Path) -> None:
     with start(tmp_path, LEAVE) as program:
         assert program.stdout is not None
@@ -167,6 +191,7 @@ def test_a_real_ctrl_c_in_the_middle_of_a_step_stops_the_host(tmp_path: Path) ->
     assert "blocking" not in printed, "a Ctrl-C is no failed attempt"
 
 
+@pytest.mark.proof
 def test_a_second_sigterm_ends_a_host_whose_loop_is_blocked(tmp_path: Path) -> None:
     with start(tmp_path, STUCK) as program:
         assert program.stdout is not None
@@ -180,6 +205,7 @@ def test_a_second_sigterm_ends_a_host_whose_loop_is_blocked(tmp_path: Path) -> N
     assert "weft: stopped at once, because code blocks the event loop at shop.py:" in said
 
 
+@pytest.mark.proof
 def test_a_process_ends_although_a_step_swallows_every_cancellation(tmp_path: Path) -> None:
     with start(tmp_path, GUEST) as program:
         printed, said = program.communicate(timeout=100)
@@ -188,3 +214,15 @@ def test_a_process_ends_although_a_step_swallows_every_cancellation(tmp_path: Pa
     assert "stay took longer than 10 ms" in said
     assert "stay of g-1 keeps running although it was cancelled" in said
     assert "Exception ignored" not in said
+
+
+@pytest.mark.parametrize("stubborn", [False, True], ids=["patient", "swallows its cancellation"])
+def test_sigterm_ends_a_host_whose_resource_is_still_opening(tmp_path: Path, *, stubborn: bool) -> None:
+    with start(tmp_path, f"\nSTUBBORN = {stubborn}\n{OPENING}") as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "opening\n"
+        program.send_signal(signal.SIGTERM)
+        _, said = program.communicate(timeout=100)
+    assert program.returncode == 143, said
+    assert "Does a step cancel tasks" not in said
+    assert ("the resource pool keeps running although it was cancelled" in said) == stubborn

@@ -13,6 +13,7 @@ import weft
 from weft.core.ids import RunId
 from weft.ports.streams import Chunk
 from weft.runtime.streams import WAITING_BYTES_MAX
+from weft.stores.memory.log import MemoryLog
 
 app = weft.App("memory://")
 tries: list[int] = []
@@ -149,6 +150,25 @@ def test_what_a_step_emitted_is_stored_before_its_result() -> None:
                     return
 
     asyncio.run(play())
+
+
+def test_the_last_words_of_a_workflow_are_stored_before_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A host that is killed right after the end of a run must not have lost them: no replay would say them again."""
+    stored: list[list[bytes]] = []
+    commit = MemoryLog.commit
+
+    async def watched(self: Any, appends: Any, host: Any) -> Any:
+        for append in appends:
+            if append.status == "completed":
+                found = await app.service.store.streams.read(append.uid, "tokens", after=0, limit=100)
+                stored.append(bodies(list(found)))
+        return await commit(self, appends, host)
+
+    monkeypatch.setattr(MemoryLog, "commit", watched)
+    _, found = played(talk(["a"]))
+
+    assert stored == [bodies(found)]
+    assert stored[0][-1] == b'{"spoken":1}'
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_a_run_over_the_limit_of_its_workflow_is_explained() -> None:
 
     assert (found.status, found.hint) == ("pending", "To see the keys of the limit: weft queue")
     assert found.summary == (
-        "it waits for the limit of its workflow: allowed are 1 at once; 1 under way, 0 ahead of it (first)"
+        "it waits for the limit of its workflow: at most 1 at once; 1 under way, 0 ahead of it (first)"
     )
     assert world.perform(lambda: listed(app, "second")) == "the limit of its workflow"
 
@@ -82,7 +82,7 @@ def test_a_step_that_waits_for_its_turn_says_for_which_key() -> None:
 
     assert wait.unblock == (
         "attempt 1, waits for its turn: call has a limit for the key 'ann': "
-        "allowed are 1/h; 0 under way, 0 ahead of it (weft queue)"
+        "at most 1/h; 0 under way, 0 ahead of it (weft queue)"
     )
 
 
@@ -107,7 +107,7 @@ def test_a_step_that_waits_says_how_many_are_under_way_and_who_is_ahead() -> Non
 
     assert wait.unblock == (
         "attempt 1, waits for its turn: call has a limit for the key 'ann': "
-        "allowed are 1 at once; 1 under way, 1 ahead of it (first, second) (weft queue)"
+        "at most 1 at once; 1 under way, 1 ahead of it (first, second) (weft queue)"
     )
 
 

@@ -19,7 +19,7 @@ from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState, restore_state
 from weft.core.schedule.style import CARRY_EVERY
 from weft.errors import WeftError
-from weft.runtime.calendar import CALENDAR
+from weft.runtime.cron_calendar import CALENDAR
 
 UID = "5" * 32
 HOUR = 3_600_000

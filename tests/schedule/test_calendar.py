@@ -14,7 +14,7 @@ from tests.scale import MARKS, sample, scaled
 from tests.schedule.wall import expected
 from tests.schedule.worlds import CRONS, ZONES, changes
 from weft.core.events import ScheduleSpec
-from weft.runtime.calendar import CALENDAR, check_cron, marks, zone
+from weft.runtime.cron_calendar import CALENDAR, check_cron, marks, zone
 
 pytestmark = MARKS
 

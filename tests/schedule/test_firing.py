@@ -15,7 +15,7 @@ from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.style import CARRY_EVERY
 from weft.errors import Refused, RunFinished
-from weft.runtime.calendar import CALENDAR
+from weft.runtime.cron_calendar import CALENDAR
 
 
 def test_each_nominal_time_starts_a_run_named_after_it() -> None:

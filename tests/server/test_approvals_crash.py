@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests import scale
 from tests.server.test_serve import Process, serve
 
 APP = """
@@ -69,7 +68,8 @@ def until(server: Process, kind: str, run: str = "p") -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("place", scale.first(1, ["commit.after", "commit.before"]))
+@pytest.mark.proof
+@pytest.mark.parametrize("place", ["commit.after", "commit.before"])
 def test_a_decision_survives_a_kill_in_its_middle_once(folder: Path, place: str) -> None:
     with serve(folder) as server:
         assert server.ask("POST", f"{API}/runs", {"workflow": "pay", "id": "p"})[0] == 201

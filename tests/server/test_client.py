@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Iterator
 from datetime import timedelta
 from typing import Any
@@ -14,6 +13,7 @@ import weft
 from tests.server.keyring import add_key
 from tests.server.kit import Server, serving
 from tests.server.shop import shop
+from tests.servers import free_port
 from weft.errors import Unavailable
 
 STEPS = {
@@ -193,8 +193,7 @@ def test_add_key_is_not_for_a_store() -> None:
 
 def test_a_server_that_is_not_there_is_unavailable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("weft.authoring.remote.PAUSES_SECONDS", (0.01,))
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
 
     async def main() -> None:
         async with weft.Client(f"http://127.0.0.1:{port}") as client:

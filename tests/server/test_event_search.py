@@ -38,7 +38,7 @@ def ended(server: Server) -> None:
 def turns_while(server: Server, monkeypatch: pytest.MonkeyPatch, query: str) -> Counter[int]:
     """Ask for events. Returns how many were formatted in each turn of the loop."""
     turn, formatted = 0, Counter[int]()
-    view = run_events._view
+    view = run_events._event_view
 
     def counted(*args: Any) -> Any:
         formatted[turn] += 1
@@ -58,7 +58,7 @@ def turns_while(server: Server, monkeypatch: pytest.MonkeyPatch, query: str) -> 
         with contextlib.suppress(asyncio.CancelledError):
             await task
 
-    monkeypatch.setattr(run_events, "_view", counted)
+    monkeypatch.setattr(run_events, "_event_view", counted)
     task = server.inside(begin())
     try:
         assert server.get(f"{URL}?{query}").status == 200

@@ -58,6 +58,9 @@ def test_a_repeated_request_makes_no_second_fork(server: Server, done: str) -> N
         ({"at": 1, "before": "greet"}, 422, "usage.invalid"),
         ({"at": 0}, 422, "value.wrong_type"),
         ({"effects": "some"}, 422, "value.wrong_type"),
+        ({"input": {"nobody": 1}}, 422, "value.wrong_type"),
+        ({"input": {"name": 7}}, 422, "value.wrong_type"),
+        ({"set": {"nowhere": 1}}, 409, "fork.bad_edit"),
     ],
 )
 def test_a_bad_order_is_refused_and_nothing_is_written(
@@ -71,6 +74,21 @@ def test_a_bad_order_is_refused_and_nothing_is_written(
 
 def test_an_id_that_is_taken_is_refused(server: Server, done: str) -> None:
     assert fork(server, done, id=done).json["code"] == "run.id_taken"
+
+
+def test_words_are_read_by_the_types_of_the_workflow(server: Server, done: str) -> None:
+    made = fork(server, done, input={"name": "7"}, words=["name"])
+
+    assert server.result(made.json["id"])["output"] == "hello 7!"
+
+
+def test_a_client_is_told_which_argument_is_wrong(server: Server, done: str) -> None:
+    async def play() -> None:
+        async with weft.Client(server.url) as client:
+            await client.get(done).fork(input={"nmae": "bob"})
+
+    with pytest.raises(weft.BadValue, match='has no parameter "nmae"'):
+        asyncio.run(play())
 
 
 def test_a_client_forks_too(server: Server, done: str) -> None:

@@ -31,6 +31,7 @@ def server() -> Iterator[Server]:
     app.goal("summed", add_up)
     with serving(app) as running:
         yield running
+        running.post(f"{API}/runs/s-1/cancel")  # or the host waits for its step
 
 
 @covers("patchRun", "undoPatch", "getRunVersions")

@@ -218,13 +218,12 @@ def test_scanning_costs_little_for_the_worst_bodies() -> None:
 
 def test_a_caller_that_is_too_quick_is_told_to_come_again() -> None:
     with serving(shop(), limits=RequestLimits(rate_per_second=2)) as server:
+        server.api.services.rates._monotonic = lambda: 0.0  # however slow the machine is, no time passes
         answers = [server.get("/openapi.json") for _ in range(6)]
 
-        assert [answer.status for answer in answers[:4]] == [200] * 4
-        refused = [answer for answer in answers if answer.status == 429]
-        assert refused
-        assert refused[0].code == "limit.busy"
-        assert int(refused[0].headers["retry-after"]) >= 1
+        assert [answer.status for answer in answers] == [200] * 4 + [429] * 2
+        assert answers[4].code == "limit.busy"
+        assert int(answers[4].headers["retry-after"]) >= 1
 
 
 def test_requests_at_once_are_limited() -> None:

@@ -10,6 +10,7 @@ import pytest
 from mcp import StdioServerParameters
 from mcp.client import Client
 
+from tests import scale
 from tests.mcp.clients import answering, ask, said
 
 OFFICE = Path(__file__).parent.parent / "mcp" / "office.py"
@@ -24,7 +25,7 @@ def client(tmp_path: Path, *arguments: str, **options: Any) -> Client:
     return Client(parameters, cache=None, **options)
 
 
-@pytest.mark.parametrize("mode", ["auto", "legacy"])
+@pytest.mark.parametrize("mode", scale.first(1, ["auto", "legacy"]))
 def test_a_client_starts_lists_calls_and_answers(tmp_path: Path, mode: Any) -> None:
     forms: list[Any] = []
 

@@ -79,6 +79,7 @@ def outcome(server: Process, workflow: str, run: str, **given: str) -> str:
     return str(result.get("output") or result["failure"]["type"])
 
 
+@pytest.mark.proof
 def test_a_server_outlives_code_that_ends_the_interpreter(folder: Path) -> None:
     expected = {"exit": "SystemExit", "interrupt": "KeyboardInterrupt", "stop": "StopIteration"}
     with serve(folder) as server:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ def document_of_all() -> dict[str, Any]:
     return openapi_document(ROUTES)
 
 
+@functools.cache
 def claimed_by_tests() -> set[str]:
     """The operations that tests of the server and of agents say to cover; ``covers`` itself makes sure that they do."""
     found: set[str] = set()
@@ -36,8 +38,8 @@ def claimed_by_tests() -> set[str]:
     return found
 
 
-def test_every_operation_of_the_document_has_a_test() -> None:
-    operations = {one["operationId"] for path in openapi_document(ROUTES)["paths"].values() for one in path.values()}
+def test_every_operation_of_the_document_has_a_test(document_of_all: dict[str, Any]) -> None:
+    operations = {one["operationId"] for path in document_of_all["paths"].values() for one in path.values()}
 
     assert operations == {route.name for route in ROUTES}
     assert operations - claimed_by_tests() == set()
@@ -49,8 +51,8 @@ def test_every_name_and_every_place_stands_once() -> None:
     assert len({(route.method, route.path) for route in ROUTES}) == len(ROUTES)
 
 
-def test_every_schema_of_the_document_is_one() -> None:
-    whole = openapi_document(ROUTES)
+def test_every_schema_of_the_document_is_one(document_of_all: dict[str, Any]) -> None:
+    whole = document_of_all
     for name, schema in whole["components"]["schemas"].items():
         jsonschema_rs.Draft202012Validator({**schema, "components": whole["components"]})
         assert schema.get("title", name)

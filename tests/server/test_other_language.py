@@ -56,6 +56,7 @@ def test_a_worker_in_another_language_performs_a_step() -> None:
         assert chunk["chunk"] == "resizing cat.png"
 
 
+@pytest.mark.proof
 def test_the_task_of_a_worker_that_is_killed_goes_to_another() -> None:
     with serving(shop()) as server:
         with worker(server, "hang") as first:

@@ -152,6 +152,7 @@ def test_a_run_is_started_sent_a_message_and_its_result_is_got(folder: Path) -> 
     assert (line["message"], line["run"], line["step"]) == ("working on o-1", "o-1", "work")
 
 
+@pytest.mark.proof
 def test_a_server_announces_its_address_to_everybody_who_opens_the_store(folder: Path) -> None:
     with serve(folder) as server:
         _, found = server.ask("GET", "/api/v1/hosts")
@@ -160,6 +161,7 @@ def test_a_server_announces_its_address_to_everybody_who_opens_the_store(folder:
     assert (host["address"], host["here"]) == (f"http://127.0.0.1:{server.port}", True)
 
 
+@pytest.mark.proof
 def test_what_a_person_may_have_to_look_at_is_logged(folder: Path) -> None:
     with serve(folder) as server:
         for workflow in ("doomed", "naps"):
@@ -210,6 +212,7 @@ def test_a_step_that_runs_may_finish_before_the_server_stops(folder: Path) -> No
         assert "task_lost" not in kinds
 
 
+@pytest.mark.proof
 def test_steps_of_a_queue_are_performed_by_its_worker(folder: Path) -> None:
     with serve(folder, "--queue", "default") as server:
         server.ask("POST", "/api/v1/runs", {"workflow": "picture", "id": "p"})
@@ -244,6 +247,7 @@ def test_a_port_that_is_taken_is_said(
     assert f"Port {port} of 127.0.0.1 cannot be opened" in said
 
 
+@pytest.mark.proof
 def test_two_apps_are_served_together(folder: Path) -> None:
     (folder / "other.py").write_text(
         "import weft\nother = weft.App()\n\n"

@@ -98,9 +98,21 @@ class ObservedHotLog:
         def __getattr__(self, name: str) -> Any:
             return getattr(self._inner, name)
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value) if name.startswith("_") else setattr(self._inner, name, value)
+
+    @property
+    def hot(self) -> ObservedHotLog:
+        return self
+
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
-        outcomes = await self._inner.commit(batch, host)
+        return self._tell(batch, host, await self._inner.commit(batch, host))
+
+    async def hop(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
+        return self._tell(batch, host, await self._inner.hop(batch, host))
+
+    def _tell(self, batch: Sequence[Append], host: HostId, outcomes: Sequence[Outcome]) -> Sequence[Outcome]:
         for append, outcome in zip(batch, outcomes, strict=True):
             if outcome is Outcome.ACCEPTED and append.reopen is None:
                 self._ledger.acked(append, host)
-        return cast("Sequence[Outcome]", outcomes)
+        return outcomes

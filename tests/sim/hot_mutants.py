@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any
 
+from tests.hot.memory_server import MemoryWalServer
 from tests.sim.mutants import Mutant, swap
 from tests.sim.redis import SimWalServer
 from weft.core.ids import HostId
@@ -16,7 +17,6 @@ from weft.stores.hot.hot_lane import HotLane
 from weft.stores.hot.keeper import WalKeeper
 from weft.stores.hot.log import HotLog
 from weft.stores.hot.name_of_dead import LostEntries
-from weft.stores.hot.owned_runs import is_plain
 from weft.stores.hot.ports import HotTasks
 from weft.stores.hot.takeover import Takeover
 from weft.stores.hot.through_lane import ThroughLane
@@ -67,11 +67,7 @@ def subscribers_are_told_when_the_wal_has_it() -> Iterator[None]:
 @hot_mutant
 def a_run_is_hot_before_it_is_attached() -> Iterator[None]:
     """Rule 15."""
-
-    def is_hot(self: HotLane, append: Any) -> bool:
-        return self.wal is not None and is_plain(append) and self._runs.find(append) is not None
-
-    with swap(HotLane, "is_hot", is_hot):
+    with swap(HotLane, "_is_attached", lambda self, append, _wal: self._runs.find(append) is not None):
         yield
 
 
@@ -140,12 +136,12 @@ def a_run_is_claimed_before_its_wal_is_drained() -> Iterator[None]:
 def a_wal_is_read_without_a_seal() -> Iterator[None]:
     """Rule 26."""
 
-    async def seal(self: SimWalServer, wal: int) -> int | None:
-        held = self._inner.disk.wals.get(wal)
-        await self._carry("identity")
+    async def seal(self: MemoryWalServer, wal: int) -> int | None:
+        await self._arrive()
+        held = self.disk.wals.get(wal)
         return None if held is None else held.head
 
-    with swap(SimWalServer, "seal", seal):
+    with swap(MemoryWalServer, "seal", seal):
         yield
 
 

@@ -30,7 +30,7 @@ CAUGHT_BY = {
     "a_second_success_is_accepted": 0,
     "an_answer_is_not_found_by_its_request": 0,
     "timer_before_the_inbox": 1,
-    "an_early_timer_is_believed": 20_319,
+    "an_early_timer_is_believed": 22_809,
     "rest_without_a_time_to_wake": 11,
     "set_order_in_the_loop_of_the_code": 6,
     "facts_in_the_order_of_entries": 4,

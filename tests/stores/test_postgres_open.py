@@ -15,7 +15,7 @@ from tests.servers import Cluster
 from weft.errors import BadValue, Corrupt, Full, NewerSchema, Unavailable, UsageError, WeftError, WrongSchema
 from weft.stores import open_store
 from weft.stores.postgres import PostgresStore, migrate, pending_migrations
-from weft.stores.postgres.schema import MIGRATIONS, NEWEST, apply_migrations
+from weft.stores.postgres.schema import MIGRATIONS, NEWEST, apply_migrations, missing_tables
 from weft.stores.postgres.session import LEASE_MS, address_of, connect, session_limits, translate_error
 
 SCHEMA = Path(__file__).parent / "postgres_schema.txt"
@@ -81,6 +81,13 @@ def open_and_close(url: str, **options: Any) -> None:
         await store.close()
 
     asyncio.run(scenario())
+
+
+def test_tables_that_were_dropped_are_named(url: str) -> None:
+    open_and_close(url)
+    assert asyncio.run(missing_tables(url)) == []
+    servers.run(_execute(url, "DROP TABLE weft.events_3, weft.queues CASCADE"))
+    assert asyncio.run(missing_tables(url)) == ["events_3", "queues"]
 
 
 def test_a_new_database_gets_the_schema_that_is_written_down(url: str) -> None:

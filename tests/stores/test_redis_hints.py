@@ -1,7 +1,6 @@
 """Wake-ups over a real Redis server: heard by themselves, and nothing is lost when it is away, slow or emptied."""
 
 import asyncio
-import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -237,18 +236,3 @@ def test_a_store_opens_and_closes_while_redis_is_away(caplog: pytest.LogCaptureF
         asyncio.run(scenario())
     (said,) = [record.getMessage() for record in caplog.records if record.name == "weft"]
     assert "polling" in said
-
-
-def test_a_task_that_takes_a_cancellation_for_a_time_limit_ends_all_the_same() -> None:
-    async def deaf() -> None:
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.sleep(3600)
-        await asyncio.sleep(3600)
-
-    async def scenario() -> None:
-        task = asyncio.create_task(deaf())
-        await asyncio.sleep(0)
-        await redis_hints._end(task)
-        assert task.cancelled()
-
-    asyncio.run(scenario())

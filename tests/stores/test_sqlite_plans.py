@@ -4,9 +4,13 @@ from typing import Any
 
 import pytest
 
+from tests.contract.kit import event, finish, go, start
+from weft.core.ids import Millis, RunUid
+from weft.ports.retention import DoomOutcome, DoomRule, EndedQuery
 from weft.ports.run_query import RunQuery
 from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES
-from weft.stores.sqlite import SqliteStore, directory, hosts, inboxes, run_search, tasks
+from weft.stores.rules import make_cursor
+from weft.stores.sqlite import SqliteStore, directory, hosts, inboxes, retention, run_search, tasks
 
 WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}
 
@@ -143,3 +147,43 @@ def test_names_of_workflows_are_read_without_visiting_their_runs(store: SqliteSt
     assert [step for step in plan if "runs" in step] == [
         "SEARCH runs USING COVERING INDEX runs_workflow (workflow>?)"
     ] * 2
+
+
+@pytest.mark.parametrize(
+    ("statement", "values"),
+    [
+        (retention._TREES, ('["r1"]', "fork")),
+        (retention._DOOM, ('["r1"]',)),
+        (retention._DOOMED, (1,)),
+        (retention._FREE_ID, ("[1]",)),
+        (retention._REMOVE, ("[1]",)),
+        retention._ended(EndedQuery(status="completed", ended_before=Millis(9), after=make_cursor(1, "r1"))),
+    ],
+)
+def test_deleting_runs_visits_only_those_runs(store: SqliteStore, statement: str, values: Any) -> None:
+    connection = store.log._reader._short
+
+    plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values)]
+
+    assert any(step.startswith(("SEARCH runs", "SEARCH r ")) for step in plan)
+    assert not [step for step in plan if step.startswith(("SCAN runs", "SCAN r ", "SCAN n", "SCAN events"))]
+
+
+def test_deleting_many_trees_takes_as_many_statements_as_deleting_one(store: SqliteStore) -> None:
+    """Between two statements the transaction waits for the interpreter, and everyone else for the transaction."""
+    counts = []
+    for trees in (1, 20):
+        uids = [RunUid(f"{trees}-{number}") for number in range(trees)]
+        for uid in uids:
+            start(store, uid)
+            finish(store, uid, events=[event(1)])
+        done: list[str] = []
+        connection = store.retention._writer._connection
+        connection.exec_trace = lambda _, text, __, done=done: done.append(text) or True
+        results = go(store.retention.doom_each(uids, DoomRule()))
+        go(store.retention.clear(limit=500))
+        connection.exec_trace = None
+        assert [one.outcome for one in results] == [DoomOutcome.DOOMED] * trees
+        counts.append(len(done))
+
+    assert counts[0] == counts[1]

@@ -141,3 +141,27 @@ def test_a_backup_is_a_copy_of_the_file_and_its_wal(recording: Recording, tmp_pa
     shutil.copy(f"{path}-wal", f"{copy}-wal")
 
     assert found(copy)[0] == COMMITS
+
+
+def test_a_blob_is_there_wherever_the_commit_after_it_is(tmp_path: Path) -> None:
+    """Blobs are not synced by themselves: the commit that refers to one syncs both."""
+    base = SqliteStore(f"sqlite:///{tmp_path / 'weft.db'}")
+    go(base.open())
+    start(base)
+    base.log._writer._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    file = (tmp_path / "weft.db").read_bytes()
+    go(base.blobs.put(b"one turn"))
+    commit(base, append(seq=0))
+    wal = (tmp_path / "weft.db-wal").read_bytes()
+    go(base.close())
+    seen = set()
+    for cut in range(WAL_HEADER, len(wal) + 1, FRAME):
+        path = tmp_path / "cut.db"
+        path.write_bytes(file)
+        path.with_name("cut.db-wal").write_bytes(wal[:cut])
+        connection = apsw.Connection(str(path))
+        blobs = connection.execute("SELECT count(*) FROM blobs").get
+        seen.add((connection.execute("SELECT seq FROM runs WHERE uid = 'run-1'").get, blobs))
+        connection.close()
+
+    assert seen == {(0, 0), (0, 1), (1, 1)}

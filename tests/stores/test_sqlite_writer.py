@@ -395,3 +395,17 @@ def test_mail_sent_from_here_does_not_count_as_a_change(store: SqliteStore) -> N
     send(store, mail("a"), mail("b"))
 
     assert not go(changed(store))
+
+
+def test_what_a_later_commit_syncs_is_not_synced_by_itself(store: SqliteStore) -> None:
+    def failing(connection: apsw.Connection) -> None:
+        seen.append(connection.pragma("synchronous"))
+        raise ValueError("no")
+
+    writer, seen = store.log._writer, list[object]()
+    assert go(writer.before_commit(lambda connection: connection.pragma("synchronous"))) == 1
+    with pytest.raises(ValueError, match="no"):
+        go(writer.before_commit(failing))
+
+    assert seen == [1]
+    assert go(writer.small(lambda connection: connection.pragma("synchronous"))) == 2

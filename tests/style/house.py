@@ -31,7 +31,7 @@ COMPOSITION = frozenset({"weft.runtime.programs", "weft.runtime.host"})
 
 Nodes = list[ast.AST]
 Trees = Mapping[str, Nodes]
-"""All nodes of each module, by its dotted name."""
+"""The nodes of each module, by its dotted name."""
 Edges = dict[str, set[str]]
 
 
@@ -41,14 +41,18 @@ def source_trees() -> Trees:
     return {_module_name(path): nodes_of(path.read_text("utf-8")) for path in sorted(SRC.rglob("*.py"))}
 
 
+LEAVES = (ast.Name, ast.Constant, ast.expr_context)
+"""Most nodes are one of these, and no figure looks for them but below others."""
+
+
 def nodes_of(source: str) -> Nodes:
-    """Return all nodes of a module, outer ones first: ``ast.walk``, done once for all figures."""
+    """Return the nodes of a module but the leaves, outer ones first: ``ast.walk``, done once for all figures."""
     found: Nodes = [ast.parse(source)]
     for node in found:
         for value in vars(node).values():
             if isinstance(value, list):
-                found += [part for part in value if isinstance(part, ast.AST)]
-            elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                found += [part for part in value if isinstance(part, ast.AST) and not isinstance(part, LEAVES)]
+            elif isinstance(value, ast.AST) and not isinstance(value, LEAVES):
                 found.append(value)
     return found
 
@@ -131,10 +135,11 @@ def host_members(trees: Trees) -> set[str]:
     users = {module: tree for module, tree in trees.items() if not _defines(tree, HOSTS)}
     attributes = {name for tree in users.values() for name in _annotated(tree, ast.Attribute)}
     names = {module: _annotated(tree, ast.Name) for module, tree in users.items()}
+    assigned = {module: list(_assignments(tree)) for module, tree in users.items()}
     known = -1
     while known != (known := len(attributes) + sum(map(len, names.values()))):
-        for module, tree in users.items():
-            for target, value in _assignments(tree):
+        for module, pairs in assigned.items():
+            for target, value in pairs:
                 if _is_host(value, names[module], attributes):
                     if isinstance(target, ast.Name):
                         names[module].add(target.id)

@@ -33,8 +33,19 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|NotImplementedError)\b")
 MACHINE_PATH = re.compile(r"(?<![\w.$})~*-])/(?:work|root|(?:home|Users)/[A-Za-z][\w-]*)/")
 
 
-def functions(tree: ast.AST) -> Iterator[Function]:
-    return (node for node in ast.walk(tree) if isinstance(node, Function))
+def statements(tree: ast.Module) -> Iterator[ast.stmt]:
+    """Walk through the statements alone: most nodes of a tree are expressions, and no function or class is in one."""
+    todo: list[ast.AST] = [tree]
+    while todo:
+        node = todo.pop()
+        for field in ("body", "handlers", "orelse", "finalbody", "cases"):
+            parts = getattr(node, field, ())
+            yield from (part for part in parts if isinstance(part, ast.stmt))
+            todo += parts
+
+
+def functions(tree: ast.Module) -> Iterator[Function]:
+    return (node for node in statements(tree) if isinstance(node, Function))
 
 
 def long_file(source: str) -> list[str]:
@@ -75,7 +86,7 @@ GIVEN_NAMES = {
 
 def empty_names(module: str, tree: ast.Module) -> list[str]:
     found = [f"1: the file name {module} says nothing"] if EMPTY_NOUNS & set(module.split("_")) else []
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.ClassDef):
             words = re.findall(r"[A-Z][a-z]*", node.name)
             if words and words[-1].lower() in EMPTY_NOUNS:
@@ -94,25 +105,21 @@ def missing_docstring(tree: ast.Module) -> list[str]:
 
 
 def unfinished(source: str) -> list[str]:
-    return [
-        f"{number}: {match[0]} says that something is unfinished"
-        for number, line in enumerate(source.splitlines(), 1)
-        if (match := UNFINISHED.search(line))
-    ]
+    return [f"{number}: {text} says that something is unfinished" for number, text in _found(UNFINISHED, source)]
 
 
 def machine_paths(source: str) -> list[str]:
-    return [
-        f"{number}: {match[0]} exists on one machine only"
-        for number, line in enumerate(source.splitlines(), 1)
-        if (match := MACHINE_PATH.search(line))
-    ]
+    return [f"{number}: {text} exists on one machine only" for number, text in _found(MACHINE_PATH, source)]
+
+
+def _found(pattern: re.Pattern[str], source: str) -> Iterator[tuple[int, str]]:
+    return ((source.count("\n", 0, match.start()) + 1, match[0]) for match in pattern.finditer(source))
 
 
 def wide_ports(tree: ast.Module) -> list[str]:
     return [
         f"{node.lineno}: the port {node.name} has {count} methods, {PORT_METHODS_MAX} is a stop"
-        for node in ast.walk(tree)
+        for node in statements(tree)
         if isinstance(node, ast.ClassDef)
         and any("Protocol" in ast.unparse(base) for base in node.bases)
         and (count := sum(_is_method(part) for part in node.body)) > PORT_METHODS_MAX

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -15,6 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 import msgspec
+
+from tests.servers import free_port
 
 SHOP = Path(__file__).with_name("shop.py")
 START_SECONDS_MAX = 120.0
@@ -81,9 +82,9 @@ class Served:
     def run(self, id: str) -> Any:
         return self.ask("GET", f"/runs/{quoted(id)}")
 
-    def until(self, id: str, *statuses: str) -> Any:
+    def until(self, id: str, *statuses: str, seconds: float = WAIT_SECONDS_MAX) -> Any:
         """Wait until a run has one of these statuses."""
-        deadline = time.monotonic() + WAIT_SECONDS_MAX
+        deadline = time.monotonic() + seconds
         while (found := self.run(id))["status"] not in statuses:
             assert time.monotonic() < deadline, f"{id} is {found['status']}"
             time.sleep(0.02)
@@ -110,9 +111,3 @@ class Served:
 
 def quoted(text: str) -> str:
     return quote(text, safe="")
-
-
-def free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

@@ -96,6 +96,19 @@ async def order(ctx: weft.Context, order_id: str, cents: int = 4200, items: int 
     return f"shipped {order_id}"
 
 
+@app.step
+async def estimate(customer: str) -> int:
+    return 100 * len(customer)
+
+
+@app.workflow
+async def offer(ctx: weft.Context, customer: str) -> str:
+    """Estimate what an offer costs, and ask a person whether to send it."""
+    total = await estimate(customer)
+    answer = await ctx.ask("approve", title=f"Send {customer} the offer?", form=Decision, about={"total": total})
+    return "sent" if answer.approved else "kept"
+
+
 @app.workflow
 async def quick(ctx: weft.Context, name: str, count: int = 1, express: bool = False) -> str:
     """Greet somebody in one step."""

@@ -14,6 +14,7 @@ from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.ui import browser as browsers
 from tests.ui.served import Served, quoted
+from tests.ui.watched import Watch
 
 ROOT = Path(__file__).parents[2]
 IMAGES = ROOT / "docs/images"
@@ -31,16 +32,24 @@ class Shot(NamedTuple):
     height: int = 800
 
 
-FIRST_MINUTE = (
-    Shot("run", "/runs/order-o-1", "completed"),
-    Shot("run-dark", "/runs/order-o-1", "completed", is_dark=True),
-)
+def in_every_look(name: str, path: str, text: str) -> tuple[Shot, ...]:
+    """Return a screen in both themes, and on a phone."""
+    return (
+        Shot(name, path, text),
+        Shot(f"{name}-dark", path, text, is_dark=True),
+        Shot(f"{name}-phone", path, text, width=390, height=844),
+    )
+
+
+FIRST_MINUTE = in_every_look("run", "/runs/order-o-1", "completed")
 SHOP = (
-    Shot("runs", "/runs", "order-41"),
-    Shot("inbox", f"/inbox/{quoted('order-41:approve')}", "You decide on"),
-    Shot("inbox-phone", f"/inbox/{quoted('order-41:approve')}", "You decide on", width=390, height=844),
-    Shot("goals", "/goals?want=send_invoice&given=order_id", "load_customer"),
-    Shot("operations", "/operations", "answers this page"),
+    *in_every_look("runs", "/runs", "order-41"),
+    *in_every_look("compare", "/runs/order-41/diff/order-42", "They part at"),
+    *in_every_look("inbox", f"/inbox/{quoted('order-41:approve')}", "You decide on"),
+    *in_every_look("workflows", "/workflows", "leads"),
+    *in_every_look("workflow", "/workflows/leads", "Leads: small companies"),
+    *in_every_look("goals", "/goals?want=send_invoice&given=order_id&sel=render_invoice", "load_customer"),
+    *in_every_look("operations", "/operations", "answers this page"),
 )
 ALL = (*FIRST_MINUTE, *SHOP)
 
@@ -50,12 +59,13 @@ def take_all() -> None:
     IMAGES.mkdir(exist_ok=True)
     with chromium() as browser, tempfile.TemporaryDirectory() as folder:
         with served(first_minute(Path(folder))) as server:
-            server.start("order", "order-o-1", order_id="o-1")
-            server.until("order-o-1", "completed")
-            take(browser, server, FIRST_MINUTE)
+            fill_first_minute(server)
+            for shot in FIRST_MINUTE:
+                take(browser, server, shot, IMAGES)
         with served(Served(Path(folder), store="sqlite:///shop.db")) as server:
             fill(server)
-            take(browser, server, SHOP)
+            for shot in SHOP:
+                take(browser, server, shot, IMAGES)
 
 
 def first_minute(folder: Path) -> Served:
@@ -65,6 +75,11 @@ def first_minute(folder: Path) -> Served:
     program = folder / "app.py"
     program.write_text(found[1], "utf-8")
     return Served(folder, program=program, store="sqlite:///weft.db")
+
+
+def fill_first_minute(server: Served) -> None:
+    server.start("order", "order-o-1", order_id="o-1")
+    server.until("order-o-1", "completed")
 
 
 def fill(shop: Served) -> None:
@@ -83,23 +98,28 @@ def fill(shop: Served) -> None:
         shop.until_event(f"order-{number}", "ask_opened")
 
 
-def take(browser: Browser, server: Served, shots: tuple[Shot, ...]) -> None:
-    for shot in shots:
-        context = browser.new_context(
-            base_url=server.url,
-            viewport={"width": shot.width, "height": shot.height},
-            color_scheme="dark" if shot.is_dark else "light",
-            reduced_motion="reduce",
-            timezone_id="UTC",
-            locale="en-GB",
-        )
-        page = context.new_page()
-        page.goto(shot.path)
-        expect(page.get_by_text(shot.text).first).to_be_visible(timeout=WAIT_MS)
-        page.wait_for_load_state("networkidle", timeout=WAIT_MS)
-        page.evaluate("() => document.fonts.ready.then(() => undefined)")
-        page.screenshot(path=IMAGES / f"{shot.name}.png", animations="disabled", caret="hide")
-        context.close()
+def take(browser: Browser, server: Served, shot: Shot, folder: Path) -> Path:
+    """Take a picture. Fails if the page shows a problem, or if anything goes wrong on it."""
+    context = browser.new_context(
+        base_url=server.url,
+        viewport={"width": shot.width, "height": shot.height},
+        color_scheme="dark" if shot.is_dark else "light",
+        reduced_motion="reduce",
+        timezone_id="UTC",
+        locale="en-GB",
+    )
+    watch = Watch(context, server.url)
+    page = context.new_page()
+    page.goto(shot.path)
+    expect(page.get_by_text(shot.text).locator("visible=true").first).to_be_visible(timeout=WAIT_MS)
+    page.wait_for_load_state("networkidle", timeout=WAIT_MS)
+    page.evaluate("() => document.fonts.ready.then(() => undefined)")
+    expect(page.locator(".problem, [role=alert]:not(:empty)")).to_have_count(0)
+    file = folder / f"{shot.name}.png"
+    page.screenshot(path=file, animations="disabled", caret="hide")
+    context.close()
+    assert watch.found == [], watch.found
+    return file
 
 
 @contextmanager

@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests import scale
 from tests.agents.scripted_server import Say, delta, scripted, stream, text, tool_calls
 from tests.ui.axe import violations_in_every_look
 from tests.ui.served import Served
+
+pytestmark = scale.MARKS
 
 DESK = Path(__file__).with_name("desk.py")
 SCRIPT = (
@@ -55,6 +58,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         served = Served(tmp_path_factory.mktemp("desk"), program=DESK, MODEL_URL=url)
         served.start_server()
         yield served
+        served.ask("POST", "/runs/ticket-2/cancel", {})  # or the host waits for its model
         served.stop_server()
 
 
@@ -86,7 +90,7 @@ def test_a_conversation_is_read_approved_and_followed(page: Page, shop: Served) 
     expect(talk.get_by_text("Done, <b>it</b> is on its way.")).to_be_visible()
     second.get_by_text("refund", exact=True).click()
     expect(second.get_by_text("refund of 4200 for o-1")).to_be_visible()
-    assert violations_in_every_look(page) == []
+    assert not scale.IS_PROOF or violations_in_every_look(page) == []
 
     shop.start("support", "ticket-2", prompt="And now?")
     page.goto("/runs/ticket-2")

@@ -5,17 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.ui.axe import violations_in_every_look
 from tests.ui.conftest import PHONE
-
-
-@pytest.mark.proof
-def test_a_page_of_operations_has_no_violation_in_any_look(page: Page) -> None:
-    page.goto("/operations")
-    expect(page.get_by_role("table", name="Hosts")).to_be_visible()
-    expect(page.get_by_role("table", name="Steps")).to_be_visible()
-
-    assert violations_in_every_look(page) == []
 
 
 @pytest.mark.proof

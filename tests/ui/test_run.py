@@ -7,7 +7,6 @@ import re
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.ui.axe import violations_in_every_look
 from tests.ui.conftest import PHONE
 from tests.ui.served import Served, quoted
 from tests.ui.watched import Watch
@@ -166,16 +165,6 @@ def test_a_run_that_is_not_there_names_those_that_begin_alike(page: Page, shop: 
     expect(page.get_by_role("heading", level=1)).to_have_text("There is no run similar-12")
     page.get_by_role("link", name="similar-1").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("similar-1")
-
-
-@pytest.mark.proof
-@pytest.mark.parametrize("query", ["", "?sel=charge", "?view=outline", "?at=3"])
-def test_no_rule_of_accessibility_is_broken(page: Page, shop: Served, query: str) -> None:
-    path = asking(shop, f"axe{len(query)}{query[1:4]}")
-    page.goto(path + query)
-    expect(page.get_by_text("approve").or_(page.get_by_text("reserve")).first).to_be_visible()
-
-    assert violations_in_every_look(page) == []
 
 
 @pytest.mark.proof

@@ -43,6 +43,19 @@ def test_what_is_new_comes_in_at_the_end_and_moves_nothing_for_those_who_look_el
 
 
 @pytest.mark.proof
+def test_the_end_of_the_log_stays_in_sight_when_the_window_changes(page: Page, shop: Served) -> None:
+    shop.start("many", "resized", count=30)
+    shop.until("resized", "completed")
+    page.goto("/runs/resized")
+    last = page.get_by_role("row", name=re.compile("the run completed"))
+    expect(last).to_be_in_viewport(ratio=1)
+
+    page.set_viewport_size({"width": 1280, "height": 640})
+
+    expect(last).to_be_in_viewport(ratio=1)
+
+
+@pytest.mark.proof
 def test_a_box_of_the_timeline_opens_for_its_places(page: Page, shop: Served) -> None:
     shop.start("many", "wide", count=300)
     shop.until("wide", "completed")

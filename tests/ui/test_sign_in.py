@@ -9,10 +9,12 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.ui.axe import violations_in_every_look
-from tests.ui.served import Served
+from tests.ui.served import Served, quoted
 from tests.ui.watched import Watch
 
 REFUSED = "status of 401"
+FORM_PX_MAX = 240
+"""The form is as high as what is in it, not as the window."""
 
 
 class Closed(Served):
@@ -53,7 +55,10 @@ def test_sign_in_with_a_key_leads_to_the_page_that_was_asked_for_and_out_again(
     expect(page).to_have_url(re.compile("/login"))
 
     sign_in(page, "weft_wrong")
-    expect(page.get_by_role("alert")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_text("This key is not valid.")
+    form = page.locator("form").bounding_box()
+    assert form is not None
+    assert form["height"] < FORM_PX_MAX
     sign_in(page, secret)
 
     expect(page).to_have_url(f"{shop.url}/runs/order-1?tab=data")
@@ -99,6 +104,34 @@ def test_a_key_that_may_only_read_sees_no_buttons_that_change_anything(page: Pag
     page.goto("/operations")
     expect(page.get_by_role("heading", name="Operations")).to_have_count(1)
     expect(page.get_by_role("button", name="Limit")).to_have_count(0)
+    page.goto("/inbox/order-1%3Aapprove")
+    expect(page.get_by_role("button", name="Approve")).to_be_disabled()
+    expect(page.get_by_role("button", name="Reject")).to_be_disabled()
+    page.goto("/workflows")
+    expect(page.get_by_role("link", name="leads", exact=True)).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("^Start"))).to_have_count(0)
+    page.goto("/goals?want=send_invoice&given=order_id")
+    expect(page.get_by_role("button", name=re.compile("^send_invoice.*goal"))).to_be_visible()
+    for name in ("Run", "Freeze"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize(
+    "path", ["/runs/order-1?at=3&tab=data", "/runs/order-1/diff/order-1", "/inbox/order-1%3Aapprove", "/runs", "/inbox"]
+)
+def test_nothing_of_another_tenant_is_on_any_page(page: Page, shop: Closed, watch: Watch, path: str) -> None:
+    watch.expect("status of 404|WebSocket")
+    secret, _ = shop.key("guest", "read", "operate", "decide", tenant="other")
+    page.goto(f"/login?next={quoted(path)}")
+    sign_in(page, secret)
+
+    expect(page).to_have_url(shop.url + path)
+    expect(page.get_by_role("banner").get_by_text("live")).to_be_visible()
+    page.wait_for_load_state("networkidle")
+    shown = page.locator("main").inner_text()
+    assert "Ship order" not in shown
+    assert "4200" not in shown
 
 
 @pytest.mark.proof

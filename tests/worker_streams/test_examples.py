@@ -49,7 +49,7 @@ def test_the_app_and_the_worker_of_the_page_do_what_it_says(
     monkeypatch.setenv("WEFT_REDIS", shared_redis().url)
 
     def cli(*words: str) -> str:
-        done = subprocess.run([WEFT, *words], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([WEFT, *words], cwd=tmp_path, check=True, capture_output=True, text=True, timeout=200)
         return done.stdout
 
     cli("queue", QUEUE, "--stream")
@@ -62,6 +62,7 @@ def test_the_app_and_the_worker_of_the_page_do_what_it_says(
             server.kill()
 
 
+@pytest.mark.proof
 def test_an_app_that_names_its_redis_publishes_there(prefix: str) -> None:
     app, elsewhere = weft.App("memory://", redis=shared_redis().url), weft.Group()
 

@@ -2,7 +2,7 @@
 import "./style/base.css";
 
 import { QueryClientProvider } from "@tanstack/react-query";
-import { lazy, StrictMode, Suspense, type ReactElement } from "react";
+import { StrictMode, type ReactElement } from "react";
 import { createRoot } from "react-dom/client";
 
 import { queries } from "./api/queries";
@@ -10,21 +10,21 @@ import { useRoute, type Route } from "./shell/address";
 import { Boundary } from "./shell/boundary";
 import { Frame } from "./shell/frame";
 import { startKeys } from "./shell/keys";
-import { patient } from "./shell/patient";
+import { part } from "./shell/part";
 import { applyTheme } from "./shell/settings";
 
-const Runs = lazy(patient(() => import("./screens/runs")));
-const Run = lazy(patient(() => import("./screens/run")));
-const Compare = lazy(patient(() => import("./screens/compare")));
-const Inbox = lazy(patient(() => import("./screens/inbox")));
-const Workflows = lazy(patient(() => import("./screens/workflows")));
-const Workflow = lazy(patient(() => import("./screens/workflow")));
-const Versions = lazy(patient(() => import("./screens/versions")));
-const Goals = lazy(patient(() => import("./screens/goals")));
-const Operations = lazy(patient(() => import("./screens/operations")));
-const Login = lazy(patient(() => import("./screens/login")));
-const Home = lazy(patient(() => import("./screens/home")));
-const Unknown = lazy(patient(() => import("./screens/unknown")));
+const Runs = part(() => import("./screens/runs"));
+const Run = part(() => import("./screens/run"));
+const Compare = part(() => import("./screens/compare"));
+const Inbox = part(() => import("./screens/inbox"));
+const Workflows = part(() => import("./screens/workflows"));
+const Workflow = part(() => import("./screens/workflow"));
+const Versions = part(() => import("./screens/versions"));
+const Goals = part(() => import("./screens/goals"));
+const Operations = part(() => import("./screens/operations"));
+const Login = part(() => import("./screens/login"));
+const Home = part(() => import("./screens/home"));
+const Unknown = part(() => import("./screens/unknown"));
 
 function screenOf(route: Route): ReactElement {
   switch (route.screen) {
@@ -46,7 +46,7 @@ function screenOf(route: Route): ReactElement {
 
 function Application(): ReactElement {
   const route = useRoute();
-  const shown = <Boundary key={route.screen}><Suspense fallback={null}>{screenOf(route)}</Suspense></Boundary>;
+  const shown = <Boundary key={route.screen}>{screenOf(route)}</Boundary>;
   return route.screen === "login" ? shown : <Frame>{shown}</Frame>;
 }
 

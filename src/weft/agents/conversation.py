@@ -73,7 +73,7 @@ class Conversations:
         known = self._known(place)
         while known is None:
             raw = await self._get(_digest(place))
-            link = _read(place, raw)
+            link = _read_link(place, raw)
             total += len(raw)
             _check_size(total)
             newer.append((place, len(raw), link))
@@ -125,7 +125,7 @@ def _digest(head: str) -> str:
     return found[1]
 
 
-def _read(head: str, raw: bytes) -> _Link:
+def _read_link(head: str, raw: bytes) -> _Link:
     try:
         return _decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

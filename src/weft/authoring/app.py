@@ -175,9 +175,11 @@ class App(Registrar):
             return self
         try:
             await self._open()
-        except BaseException:
+        except BaseException as error:
+            host, self._host, self._service = self._host, None, None
             self._hosted = 0
-            self._host = self._service = None
+            if host is not None:
+                host.refuse_terminated(error)
             raise
         finally:
             self._steps_held = False

@@ -21,6 +21,7 @@ from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.types import Type
 from weft.core.graph.model import GraphModel
 from weft.core.graph.program import AgentCall, AgentOrder
+from weft.core.graph.ways import Ways
 from weft.core.ids import GOAL, Millis
 from weft.core.schedule.calendar import STORED, WORKFLOW, declared_version
 from weft.core.start_rules import StartRule
@@ -118,8 +119,8 @@ class AppCatalogue:
 
         return agent_program(self._registered, THE_CONTEXT)
 
-    def _graph_program(self, graph: GraphModel, version: str) -> GraphProgram:
-        return GraphProgram(graph, version, self, lambda other: graph_program(self.program(graph.name, other)))
+    def _graph_program(self, graph: GraphModel, version: str, ways: Ways | None = None) -> GraphProgram:
+        return GraphProgram(graph, version, self, lambda other: graph_program(self.program(graph.name, other)), ways)
 
     def _goal_program(self, name: str, goal: Runnable[Any] | None) -> GoalProgram:
         goals, review = goal.declared if isinstance(goal, Goal) else ((), ())
@@ -194,15 +195,15 @@ class AppCatalogue:
     def document_context(self) -> DocumentContext:
         return self._registered.document_context()
 
-    def learn(self, definition: Definition) -> None:
+    def learn(self, definition: Definition, read: GraphProgram | None = None) -> None:
         key = (definition.name, definition.version)
         # A version is a hash of its content, so a graph that the app has registered need not be read.
         if definition.name == CATALOGUE or key in self._programs or self._registered.known(*key) is not None:
             return
-        graph = read_graph(definition).graph
+        graph = read.graph if read is not None else read_graph(definition).graph
         if definition.name == HOOK and unknown_work(graph, self._registered):
             return  # the hook is gone: its deliveries wait until a host has its step again
-        self._programs[key] = self._graph_program(graph, definition.version)
+        self._programs[key] = self._graph_program(graph, definition.version, read.ways if read is not None else None)
 
     def learn_other(self, definition: Definition) -> bool:
         if definition.name != CATALOGUE and not unknown_work(read_graph(definition).graph, self._registered):

@@ -157,5 +157,9 @@ class AppHost:
                 f"The engine stopped: {type(failure).__name__}: {failure}.",
                 hint="Start the program again; its runs continue. Please report the error that was logged.",
             ) from failure
+        self.refuse_terminated(error)
+
+    def refuse_terminated(self, error: BaseException | None) -> None:
+        """Raise SystemExit if SIGTERM ended the hosting task, with ``error``."""
         if self._signals.has_ended(error):
-            raise SystemExit(TERMINATED)
+            raise SystemExit(TERMINATED) from None

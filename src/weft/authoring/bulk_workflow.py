@@ -61,7 +61,7 @@ async def perform_bulk(
     job = BulkJob(verb=verb, ids=ids, uids=uids, reason=reason, by=by, options=options or {}, expects=expects or {})
     begin = BulkResult(verb=verb)
     if review:
-        answer = await _ask(ctx, job, review, refused or [])
+        answer = await _ask_for_review(ctx, job, review, refused or [])
         if not answer.approved:
             return BulkResult(verb=verb, rejected=": ".join(filter(None, (", ".join(answer.by), answer.reason))))
         begin = BulkResult(verb=verb, approved_by=list(answer.by))
@@ -74,7 +74,7 @@ async def perform_bulk(
     return await ctx.loop("batches", go_on, state=begin, keep=0)
 
 
-async def _ask(ctx: Context, job: BulkJob, review: list[str], refused: list[RefusedRuns]) -> Answer[None]:
+async def _ask_for_review(ctx: Context, job: BulkJob, review: list[str], refused: list[RefusedRuns]) -> Answer[None]:
     """Ask for a review. Who asked for the bulk may not answer."""
     about = {
         "verb": job.verb,

@@ -177,7 +177,7 @@ class Graph(Runnable[dict[str, Any]]):
         if timeout is not None:
             fields["timeout"] = _duration_field(timeout)
         if undo is not None:
-            fields["undo"] = undo if isinstance(undo, str) else _name(undo)
+            fields["undo"] = undo if isinstance(undo, str) else _name_of_work(undo)
         return self._add(name, fields)
 
     def join(
@@ -303,10 +303,10 @@ def _join_field(wait: str | int, timeout: Duration | None, on_timeout: str | Non
 def _work(run: Step[..., Any] | Workflow[..., Any] | Graph | str) -> dict[str, Any]:
     if isinstance(run, Workflow | Graph):
         return {"workflow": run.name}
-    return {"step": run if isinstance(run, str) else _name(run)}
+    return {"step": run if isinstance(run, str) else _name_of_work(run)}
 
 
-def _name(run: object) -> str:
+def _name_of_work(run: object) -> str:
     name = getattr(run, "name", None)
     if isinstance(run, Step) and isinstance(name, str):
         # ``Step.options`` may change the name of a step, but not that of its body, which is registered.

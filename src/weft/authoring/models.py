@@ -54,11 +54,11 @@ def read_alias(name: str, url: str, given: ModelOptions) -> ModelAlias:
     return ModelAlias(
         name=name,
         url=check_url(name, url),
-        model=_text("model", given.get("model")) or name,
-        key=_key(given.get("key")),
-        api=_text("api", given.get("api")) or "chat",
-        context=_count("context", given.get("context")),
-        output=_count("output", given.get("output", 4_096)) or 4_096,
+        model=_model_text("model", given.get("model")) or name,
+        key=_model_key(given.get("key")),
+        api=_model_text("api", given.get("api")) or "chat",
+        context=_model_count("context", given.get("context")),
+        output=_model_count("output", given.get("output", 4_096)) or 4_096,
         prices=_prices(given.get("prices")),
         fallback=_names("fallback", given.get("fallback", ()), name),
         timeout_ms=timeout_ms,
@@ -70,13 +70,13 @@ def read_alias(name: str, url: str, given: ModelOptions) -> ModelAlias:
     )
 
 
-def _text(name: str, given: object) -> str:
+def _model_text(name: str, given: object) -> str:
     if given is not None and (not isinstance(given, str) or not given):
         raise bad_policy(name, given, "a text", f'{name}="…"')
     return given if isinstance(given, str) else ""
 
 
-def _key(given: object) -> Secret | None:
+def _model_key(given: object) -> Secret | None:
     if given is not None and not isinstance(given, Secret):
         # The value is not shown: it may be the key itself.
         raise BadValue(
@@ -87,7 +87,7 @@ def _key(given: object) -> Secret | None:
     return given
 
 
-def _count(name: str, given: object) -> int | None:
+def _model_count(name: str, given: object) -> int | None:
     if given is None:
         return None
     if not isinstance(given, int) or isinstance(given, bool) or not 0 < given <= TOKENS_MAX:

@@ -58,7 +58,7 @@ class Notices:
             return
         if not row.seq:
             later = row.wake_at is not None and row.wake_at > service.clock.now_ms()
-            due = f"starts at {_moment(row.wake_at)}" if later else "begins now"
+            due = f"starts at {_time_in_notice(row.wake_at)}" if later else "begins now"
             self.say(f"{run_id} was started earlier and is pending; it {due}")
             return
         again = service.work.performed_again(row.uid)
@@ -139,7 +139,7 @@ def _where(state: State) -> str:
     if state.tasks:
         return f"stopped at {', '.join(sorted({task.step for task in state.tasks.values()})[:3])}"
     if state.timers:
-        return f"is asleep until {_moment(min(state.timers.values()))}"
+        return f"is asleep until {_time_in_notice(min(state.timers.values()))}"
     if state.asks:
         return "waits for an answer"
     if state.waits:
@@ -147,7 +147,7 @@ def _where(state: State) -> str:
     return "is running"
 
 
-def _moment(ms: int | None) -> str:
+def _time_in_notice(ms: int | None) -> str:
     when = datetime.fromtimestamp((ms or 0) / 1000).astimezone()
     today = when.date() == datetime.now().astimezone().date()
     return f"{when:%H:%M:%S}" if today else f"{when:%Y-%m-%d %H:%M:%S}"

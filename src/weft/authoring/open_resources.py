@@ -14,6 +14,11 @@ from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
 
+CLOSE_SECONDS = 10.0
+"""How long a resource may take to close. After that it is cancelled, so that its host can end."""
+GRACE_SECONDS = 1.0
+"""How long a resource may take to end after it was cancelled. After that it is abandoned."""
+
 Fake = Callable[[Resource[Any]], tuple[bool, Any]]
 """Says whether a resource is faked, and by what. For simulated worlds."""
 
@@ -89,17 +94,17 @@ class OpenResources:
             del self._held[held.resource.name]
 
     async def close(self) -> None:
-        """Close everything, newest first. What fails is logged, and the others are closed."""
-        opening = [held.task for held in self._held.values() if held.task is not None and not held.value.done()]
-        for task in opening:
-            task.cancel()
-        if opening:
-            await asyncio.wait(opening)
+        """Close everything, newest first. What fails or takes too long is logged, and the others are closed."""
+        for held in [held for held in self._held.values() if not held.value.done()]:
+            await _stop(held)
         while self._opened:
             held = self._opened.pop()
             held.closing.set()
             if held.task is not None:
-                await asyncio.wait([held.task])
+                await asyncio.wait([held.task], timeout=CLOSE_SECONDS)
+                if not held.task.done():
+                    log.error("weft: the resource %s did not close within %d s", held.resource.name, CLOSE_SECONDS)
+                    await _stop(held)
         self._held.clear()
 
 
@@ -111,6 +116,24 @@ class _Held:
         self.value: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self.closing = asyncio.Event()
         self.task: asyncio.Task[None] | None = None
+
+
+async def _stop(held: _Held) -> None:
+    """Cancel what a resource does. If that does not end it, abandon it."""
+    task = held.task
+    if task is None:
+        return
+    task.cancel()
+    await asyncio.wait([task], timeout=GRACE_SECONDS)
+    if not task.done():
+        log.error(
+            "weft: the resource %s keeps running although it was cancelled; it is abandoned. "
+            "Is there an 'except' for CancelledError in it?",
+            held.resource.name,
+        )
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # noqa: SLF001 - it was just reported
+        # asyncio.run would wait for it when the loop ends.
+        asyncio._unregister_task(task)  # noqa: SLF001 - documented for those who extend asyncio
 
 
 def _failed(resource: Resource[Any], error: BaseException) -> ResourceFailed:

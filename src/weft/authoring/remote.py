@@ -22,6 +22,7 @@ from weft.authoring.group import Group
 from weft.authoring.handles import Event, Handle, patch_document, request_timed_out
 from weft.authoring.policies import Duration
 from weft.authoring.remote_budgets import raise_remote_budget, remote_usage, start_options
+from weft.authoring.remote_errors import no_answer, wrong_url
 from weft.authoring.server_key import find_key
 from weft.core import values
 from weft.core.code.locations import check_name
@@ -70,6 +71,7 @@ from weft.server.problems import ProblemDetails
 from weft.server.router import API
 from weft.steps.codec import Codec
 from weft.steps.task import release_slot
+from weft.stores.urls import shown_url
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -220,7 +222,7 @@ class Remote:
 
     async def get_view(self, path: str, of: type[T], query: Iterable[tuple[str, str]] = (), *, wait: float = 0.0) -> T:
         """Send a GET request. ``wait`` is how long the server itself waits before it answers."""
-        return _read(await self._answer("GET", path, params=list(query), wait=wait), of)
+        return _read_answer(await self._answer("GET", path, params=list(query), wait=wait), of)
 
     async def post(
         self,
@@ -235,7 +237,7 @@ class Remote:
         """Send a POST request. The command is carried out once, even if the request is repeated."""
         headers = {"content-type": "application/json", "idempotency-key": key or self.ids.new()}
         data = msgspec.json.encode(body)
-        return _read(await self._answer(method, path, pauses=pauses, data=data, headers=headers), of)
+        return _read_answer(await self._answer(method, path, pauses=pauses, data=data, headers=headers), of)
 
     async def get_bytes(self, path: str, query: Iterable[tuple[str, str]] = ()) -> bytes:
         """Return a file."""
@@ -249,7 +251,7 @@ class Remote:
     async def post_bytes(self, path: str, data: bytes, media: str, of: type[T]) -> T:
         """Send a file. Repeating the request changes nothing more."""
         headers = {"content-type": media, "idempotency-key": self.ids.new()}
-        return _read(await self._answer("POST", path, data=data, headers=headers), of)
+        return _read_answer(await self._answer("POST", path, data=data, headers=headers), of)
 
     async def follow(self, path: str, after: int) -> AsyncIterator[tuple[str, bytes]]:
         """Yield the events of a live stream, as kind and data, until the connection ends."""
@@ -521,35 +523,11 @@ class RemoteHandle(Handle[R]):
         return await self.remote.get_view(f"{self.path}/explain", Explanation)
 
 
-def wrong_url(url: str, error: Exception) -> UsageError:
-    """Return the error for a URL that cannot be connected to, or not safely."""
-    if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return UsageError(
-            f"The certificate of {url} is not valid: {error.certificate_error}.",
-            hint="Use the name that is in the certificate. For a certificate authority of your own, set SSL_CERT_FILE.",
-            code="usage.certificate",
-        )
-    if isinstance(error, aiohttp.ClientSSLError):
-        return UsageError(
-            f"{url} does not speak TLS: {error}.", hint="Check the port, or write http://…", code="usage.certificate"
-        )
-    return UsageError(f"{url} is not a URL: {error}.", hint="Write https://weft.example.com")
-
-
-def no_answer(url: str, error: Exception) -> Unavailable:
-    """Return the error for a request that was not answered."""
-    return Unavailable(
-        f"The server at {url} does not answer ({str(error) or type(error).__name__}).",
-        hint="Is `weft serve` running there? The request may have been carried out; it is safe to repeat it.",
-        code="store.no_server",
-    )
-
-
 def _event(view: views.EventView) -> Event:
     return Event(view.seq, view.at, view.kind, msgspec.json.decode(view.data), view.part)
 
 
-def _read(raw: bytes, of: type[T]) -> T:
+def _read_answer(raw: bytes, of: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=of)
     except msgspec.DecodeError as error:
@@ -565,7 +543,7 @@ def _error(status: int, raw: bytes, url: str) -> WeftError:
     try:
         problem = msgspec.json.decode(raw, type=ProblemDetails)
     except msgspec.DecodeError:
-        message = f"{url} answered with status {status}, and the answer is not from a Weft server."
+        message = f"{shown_url(url)} answered with status {status}, and the answer is not from a Weft server."
         hint = "Check the URL. It includes the path at which the API is mounted."
         return Unavailable(message, hint=hint) if status >= 500 else UsageError(message, hint=hint, code=NO_WEFT_SERVER)
     return error_of(problem)

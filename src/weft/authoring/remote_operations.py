@@ -110,7 +110,7 @@ class ServerInstallation:
             found += page.keys
             cursor = page.cursor
             if cursor is None:
-                return [_key(view) for view in reversed(found)]
+                return [_key_of_view(view) for view in reversed(found)]
 
     async def create_key(self, wanted: NewKey, now: Millis) -> tuple[str, ApiKey, bool]:
         """Create a key. Returns its text, the key, and whether the API was open until now."""
@@ -119,7 +119,7 @@ class ServerInstallation:
             body["expires_seconds"] = (wanted.expires_at - now) / 1000
         # Not repeated: a second request would create a second key.
         made = await self._remote.post("keys", body, CreatedKey, pauses=())
-        return made.secret, _key(made.key), made.closes
+        return made.secret, _key_of_view(made.key), made.closes
 
     async def revoke_key(self, key_id: str, _now: Millis) -> None:
         await self._remote.post(f"keys/{quote(key_id, safe='')}", {}, msgspec.Raw, method="DELETE")
@@ -153,7 +153,7 @@ def _patch_options(options: PatchOptions) -> dict[str, Any]:
     }
 
 
-def _key(view: KeyView) -> ApiKey:
+def _key_of_view(view: KeyView) -> ApiKey:
     expires, revoked = view.expires_at, view.revoked_at
     return ApiKey(
         id=view.id,

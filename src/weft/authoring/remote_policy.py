@@ -24,17 +24,17 @@ class RemotePolicy:
     async def show(self, version: int | None = None) -> PolicyVersion:
         """Return a version of the policy, or the newest. Raises NotFound."""
         asked = [("version", str(version))] if version is not None else []
-        return _version(await self._remote.get_view("policy", PolicyView, asked))
+        return _policy_of_view(await self._remote.get_view("policy", PolicyView, asked))
 
     async def history(self) -> Sequence[PolicyVersion]:
         """Return the newest versions."""
         page = await self._remote.get_view("policy/versions", PolicyHistory, [("limit", str(PAGE))])
-        return [_version(view) for view in page.versions]
+        return [_policy_of_view(view) for view in page.versions]
 
     async def set(self, text: str, *, by: str, reason: str, file: str) -> PolicyVersion:
         """Make a text the policy. Raises BadPolicy, Refused."""
         body = {"text": text, "by": by, "reason": reason}
-        return _version(await self._remote.post("policy", body, PolicyView, method="PUT"))
+        return _policy_of_view(await self._remote.post("policy", body, PolicyView, method="PUT"))
 
     async def test(self, asked: Asked, own: PolicyRules | None = None) -> PolicyVerdict:
         """Say what the policy of the server says about this."""
@@ -44,7 +44,7 @@ class RemotePolicy:
         return await self._remote.post("policy/test", body, PolicyVerdict)
 
 
-def _version(view: PolicyView) -> PolicyVersion:
+def _policy_of_view(view: PolicyView) -> PolicyVersion:
     at = Millis(int(view.at.timestamp() * 1000)) if view.at is not None else Millis(0)
     fields = {name: getattr(view, name) for name in ("version", "text", "rules", "program", "by", "reason")}
     return PolicyVersion(at=at, **fields)

@@ -21,11 +21,11 @@ class RemoteSchedules:
 
     async def add(self, form: ScheduleForm, *, by: str = "") -> AddedSchedule:
         read_form(form)  # what is wrong with it is known here
-        fields = {name: _plain(getattr(form, name)) for name in form.__struct_fields__}
+        fields = {name: _form_value(getattr(form, name)) for name in form.__struct_fields__}
         return await self._remote.post("schedules", fields, AddedSchedule)
 
     async def get(self, name: str) -> Schedule:
-        return await self._remote.get_view(_path(name), Schedule)
+        return await self._remote.get_view(_schedule_path(name), Schedule)
 
     async def all(self) -> AsyncIterator[Schedule]:
         cursor: str | None = None
@@ -39,30 +39,30 @@ class RemoteSchedules:
                 return
 
     async def next(self, name: str, count: int = 5) -> Sequence[NominalTime]:
-        return (await self._remote.get_view(f"{_path(name)}/next", NextTimes, [("count", str(count))])).times
+        return (await self._remote.get_view(f"{_schedule_path(name)}/next", NextTimes, [("count", str(count))])).times
 
     async def trigger(self, name: str, *, by: str = "") -> str:
-        return (await self._remote.post(f"{_path(name)}/trigger", {}, Triggered)).run
+        return (await self._remote.post(f"{_schedule_path(name)}/trigger", {}, Triggered)).run
 
     async def backfill(self, name: str, period: Period, *, by: str = "") -> int:
         body = {"from": period.first, "to": period.last, "overlap": period.overlap}
-        return (await self._remote.post(f"{_path(name)}/backfill", body, Backfilled)).times
+        return (await self._remote.post(f"{_schedule_path(name)}/backfill", body, Backfilled)).times
 
     async def pause(self, name: str, reason: str = "", *, by: str = "") -> None:
-        await self._remote.post(f"{_path(name)}/pause", {"reason": reason}, Schedule)
+        await self._remote.post(f"{_schedule_path(name)}/pause", {"reason": reason}, Schedule)
 
     async def resume(self, name: str, reason: str = "", *, by: str = "") -> None:
-        await self._remote.post(f"{_path(name)}/resume", {"reason": reason}, Schedule)
+        await self._remote.post(f"{_schedule_path(name)}/resume", {"reason": reason}, Schedule)
 
     async def remove(self, name: str, reason: str = "", *, by: str = "") -> None:
-        await self._remote.post(_path(name), {"reason": reason}, Schedule, method="DELETE")
+        await self._remote.post(_schedule_path(name), {"reason": reason}, Schedule, method="DELETE")
 
 
-def _path(name: str) -> str:
+def _schedule_path(name: str) -> str:
     return f"schedules/{quote(name, safe='')}"
 
 
-def _plain(value: Any) -> Any:
+def _form_value(value: Any) -> Any:
     if isinstance(value, timedelta):
         return value.total_seconds()
     return value.isoformat() if isinstance(value, datetime) else value

@@ -23,7 +23,7 @@ class RemoteWorkflows:
         self._remote = remote
 
     async def list(self, name: str | None = None, *, all: bool = False) -> Sequence[WorkflowVersion]:
-        path = "workflows" if name is None else _path(name)
+        path = "workflows" if name is None else _workflow_path(name)
         found: list[WorkflowVersion] = []
         cursor: str | None = None
         while True:
@@ -39,14 +39,16 @@ class RemoteWorkflows:
                 return found
 
     async def get(self, name: str, version: str) -> VersionDocument:
-        return await self._remote.get_view(f"{_path(name)}/versions/{quote(version, safe='')}", VersionDocument)
+        return await self._remote.get_view(
+            f"{_workflow_path(name)}/versions/{quote(version, safe='')}", VersionDocument
+        )
 
     async def tags(self, name: str) -> Sequence[TagView]:
         found: list[TagView] = []
         cursor: str | None = None
         while True:
             asked = [("limit", str(PAGE)), *([("cursor", cursor)] if cursor else [])]
-            page = await self._remote.get_view(f"{_path(name)}/tags", TagList, asked)
+            page = await self._remote.get_view(f"{_workflow_path(name)}/tags", TagList, asked)
             found += page.tags
             cursor = page.cursor
             if cursor is None:
@@ -62,7 +64,7 @@ class RemoteWorkflows:
 
     async def publish(self, name: str, tag: str, patch: WorkflowPatch) -> PublishedVersion:
         body = {"tag": tag, "patch": dict(patch.patch), "text": patch.text, "reason": patch.reason}
-        return await self._remote.post(f"{_path(name)}/patch", body, PublishedVersion)
+        return await self._remote.post(f"{_workflow_path(name)}/patch", body, PublishedVersion)
 
     async def undo_tag(self, name: str, tag: str, *, by: str = "", reason: str = "") -> TagView:
         return await self._once(f"{_tag_path(name, tag)}/undo", reason)
@@ -75,9 +77,9 @@ class RemoteWorkflows:
         return await self._remote.post(path, {"reason": reason}, TagView, pauses=())
 
 
-def _path(name: str) -> str:
+def _workflow_path(name: str) -> str:
     return f"workflows/{quote(name, safe='')}"
 
 
 def _tag_path(name: str, tag: str) -> str:
-    return f"{_path(name)}/tags/{quote(tag, safe='')}"
+    return f"{_workflow_path(name)}/tags/{quote(tag, safe='')}"

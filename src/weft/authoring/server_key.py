@@ -17,7 +17,7 @@ def find_key(given: str | None) -> str | None:
         key, source = variable(KEY_VARIABLE), KEY_VARIABLE
     file = variable(FILE_VARIABLE)
     if not key and file:
-        key, source = _read(file), file
+        key, source = _read_key_file(file), file
     if not key:
         return None
     key = key.strip()
@@ -26,7 +26,7 @@ def find_key(given: str | None) -> str | None:
     return key
 
 
-def _read(file: str) -> str:
+def _read_key_file(file: str) -> str:
     try:
         return Path(file).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -175,7 +175,7 @@ async def _perform(step: Step[Any, R], given: bytes) -> R:
                 digest,
                 step.policy,
                 step.undo_plan,
-                passed=driver.passed(scope, step.policy),
+                passed=driver.passed(scope, step.policy) if driver.machine.state.earlier else (),
             )
         )
     if n and (entry.status == "open" or not driver.is_outcome_known(entry)):

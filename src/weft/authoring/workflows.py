@@ -176,7 +176,9 @@ def child_failed(entry: Any) -> Exception:
             return rebuild(failure)
         case "cancelled":
             return RunCancelled(f"{entry.child} was cancelled.", run_id=entry.child)
-    return RunFailed(f"{entry.child} failed: {failure.message}", run_id=entry.child, failure=failure)
+    # If a run below the child failed, the message names that run. With all runs in between, it would not fit.
+    message = failure.message if failure.code == RunFailed.code else f"{entry.child} failed: {failure.message}"
+    return RunFailed(message, run_id=entry.child, failure=failure)
 
 
 def start_child(

@@ -133,7 +133,7 @@ def _app_in(module: ModuleType, place: str, name: str) -> App:
         found = getattr(module, name, None)
         if isinstance(found, App):
             return found
-        raise UsageError(f"{name} in {place} is not a weft.App.", hint=f"Apps there: {_listed(module)}")
+        raise UsageError(f"{name} in {place} is not a weft.App.", hint=f"Apps there: {_app_names(module)}")
     apps = _apps(module)
     if len(set(map(id, apps.values()))) == 1:
         return next(iter(apps.values()))
@@ -146,5 +146,5 @@ def _apps(module: ModuleType) -> dict[str, App]:
     return {name: value for name, value in vars(module).items() if isinstance(value, App)}
 
 
-def _listed(module: ModuleType) -> str:
+def _app_names(module: ModuleType) -> str:
     return ", ".join(_apps(module)) or "none"

@@ -31,7 +31,7 @@ def back_up_store(file: str, *, url: str | None, app: str | None, json: bool) ->
 
     made = back_up(file_of(address), Path(file).absolute())
     if json:
-        print_json({"store": shown_url(address), **_document(made), "sha256": made.sha256})
+        print_json({"store": shown_url(address), **_backup_document(made), "sha256": made.sha256})
         return
     contents = made.contents
     print(made.file, flush=True)
@@ -52,7 +52,7 @@ def restore_store(file: str, *, url: str | None, app: str | None, json: bool) ->
     made = restore(Path(file).absolute(), file_of(address))
     contents = made.contents
     if json:
-        found = {**_document(made), "digest_checked": made.digest_checked, "note": DANGER}
+        found = {**_backup_document(made), "digest_checked": made.digest_checked, "note": DANGER}
         print_json({"store": shown_url(address), **found})
         return
     print(made.file, flush=True)
@@ -67,7 +67,7 @@ def restore_store(file: str, *, url: str | None, app: str | None, json: bool) ->
     say(DANGER)
 
 
-def _document(made: Any) -> dict[str, Any]:
+def _backup_document(made: Any) -> dict[str, Any]:
     contents = msgspec.to_builtins(made.contents)
     found = {name: value for name, value in contents.items() if name != "last_event_at"}
     return {"file": made.file, **found, "last_event_at": iso(made.contents.last_event_at)}

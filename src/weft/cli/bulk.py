@@ -59,8 +59,9 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
     """Print the dry run of a bulk and, if that is wanted, start it. Returns the exit code."""
     address = url_of(url, app)
     async with open_service(address) as service:
-        if typed.verb == "patch" and remote_of(service) is None:
-            service.declared = declared_code(app)
+        needs_code = typed.verb == "patch" or (typed.verb == "fork" and "input" in typed.options)
+        if needs_code and remote_of(service) is None:
+            service.declared = declared_code(app, f"weft {typed.verb}")
         bulks = run_operations(service).bulks
         order = typed.order(service.clock.now_ms())
         plan = await bulks.plan(order)
@@ -72,7 +73,7 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
         wanted = _is_wanted(typed, plan)
         run = await bulks.start(plan, reason=typed.reason, by=who, review=typed.review) if wanted else None
         if typed.json:
-            print_json({"store": shown_url(address), **_document(plan), "run": run})
+            print_json({"store": shown_url(address), **_bulk_document(plan), "run": run})
         elif run is not None:
             print(run, flush=True)
         if run is not None:
@@ -103,7 +104,7 @@ async def _say_who(service: RunService, run: RunId, review: Sequence[str]) -> No
         await say_who(service, row, NO_HOST)
 
 
-def _document(plan: BulkPlan) -> dict[str, Any]:
+def _bulk_document(plan: BulkPlan) -> dict[str, Any]:
     return {name: getattr(plan, name) for name in ("verb", "matched", "would_apply", "unchanged", "refused", "ids")}
 
 

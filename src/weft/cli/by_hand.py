@@ -28,7 +28,7 @@ class TypedResult(NamedTuple):
 
 async def set_by_hand(run: str, typed: TypedResult, *, url: str | None, app: str | None, json: bool) -> None:
     """End the work at a place with a result, or replace a recorded one. Raises UsageError, NotFound, Refused."""
-    output = _read(typed.output)
+    output = _read_result(typed.output)
     async with open_run(run, url, app) as (service, row):
         if app is not None:
             service.declared = load_app(app, "weft set").app.catalogue()
@@ -52,7 +52,7 @@ async def set_by_hand(run: str, typed: TypedResult, *, url: str | None, app: str
         await report(service, row, f"{row.id}: {typed.place} is set", f"{row.id}: {typed.place} will be set")
 
 
-def _read(text: str | None) -> object:
+def _read_result(text: str | None) -> object:
     if text is None:
         return None
     try:

@@ -47,7 +47,7 @@ async def print_steps(*, url: str | None, app: str | None, json: bool) -> None:
         origins |= dict.fromkeys(known.of_hosts, "hosts")
         origins |= {step.id: "store" for step in steps if stored is not None and step.id in stored}
     if json:
-        print_json({"store": known.address, "steps": [_document(step, health, origins) for step in steps]})
+        print_json({"store": known.address, "steps": [_step_document(step, health, origins) for step in steps]})
         return
     _print(steps, health, origins, known)
 
@@ -81,7 +81,7 @@ def _print(steps: Sequence[StepDef], health: dict[str, Checkup], origins: dict[s
     out.print(f"[dim]Store: {store_label(known.address)}.{without}[/dim]")
 
 
-def _document(step: StepDef, health: dict[str, Checkup], origins: dict[str, str]) -> dict[str, Any]:
+def _step_document(step: StepDef, health: dict[str, Checkup], origins: dict[str, str]) -> dict[str, Any]:
     found = health[step.id]
     body = msgspec.to_builtins(step)
     return {**body, "health": found.status, "error": found.error or None, "from": origins[step.id]}

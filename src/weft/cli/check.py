@@ -37,10 +37,10 @@ def check_documents(paths: Sequence[str], *, app: str | None = None, json: bool)
         NotFound: there is no such file.
         UsageError: the file has no graph.
     """
-    host = load_app(app, "weft check").app if app is not None else None
-    checked = [(place, checked_graph) for path in paths for place, checked_graph in _check(path, host)]
+    loaded = load_app(app, "weft check").app if app is not None else None
+    checked = [(place, checked_graph) for path in paths for place, checked_graph in _check_file(path, loaded)]
     if json:
-        print_json({"graphs": [_document(place, checked_graph) for place, checked_graph in checked]})
+        print_json({"graphs": [_check_document(place, checked_graph) for place, checked_graph in checked]})
     else:
         out = console()
         for place, checked_graph in checked:
@@ -48,12 +48,12 @@ def check_documents(paths: Sequence[str], *, app: str | None = None, json: bool)
     return 0 if all(checked_graph.ok for _, checked_graph in checked) else 1
 
 
-def _check(path: str, host: App | None) -> Iterator[tuple[str, Checked]]:
+def _check_file(path: str, app: App | None) -> Iterator[tuple[str, Checked]]:
     if Path(path.partition(":")[0]).suffix != ".py":
-        if host is None:
+        if app is None:
             yield path, check_document(path)
         else:
-            registered = host.registered
+            registered = app.registered
             yield path, check_document(path, registered.document_context(), partial(_missing, registered=registered))
         return
     registered = load_app(path, "weft check").app.registered
@@ -110,7 +110,7 @@ def _pair_with_flaws(checked_graph: Checked) -> Iterator[tuple[Finding, Flaw | N
         yield finding, flaws.get((finding.code, finding.path))
 
 
-def _document(place: str, checked_graph: Checked) -> dict[str, Any]:
+def _check_document(place: str, checked_graph: Checked) -> dict[str, Any]:
     return {
         "file": place,
         "name": checked_graph.name,

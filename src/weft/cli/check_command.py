@@ -45,7 +45,7 @@ def check(
 
         from weft.cli.live_check import TypedCheck, check_open_runs
 
-        typed = TypedCheck(files or [], workflow, status, since, _count(sample), to, replan, save)
+        typed = TypedCheck(files or [], workflow, status, since, _count_of_runs(sample), to, replan, save)
         if asyncio.run(check_open_runs(typed, url=url, app=app, json=json)):
             raise typer.Exit(1)
         return
@@ -62,7 +62,7 @@ def check(
         raise typer.Exit(1)
 
 
-def _count(text: str | None) -> int:
+def _count_of_runs(text: str | None) -> int:
     if text is None:
         return 0
     if not text.isascii() or not text.isdigit() or not int(text):

@@ -6,6 +6,8 @@ The exit code is 0 for success, 1 if the command was refused or failed, 2 for wr
 
 from __future__ import annotations
 
+import atexit
+import gc
 import io
 import os
 import sys
@@ -25,6 +27,9 @@ COMPLETING = "_WEFT_COMPLETE"
 def main(words: Sequence[str] | None = None) -> int:
     """Run one command. Returns its exit code."""
     _accept_any_text()
+    if words is None:
+        # The process is ours. At its end, Python would look through everything that was imported for garbage.
+        atexit.register(gc.freeze)
     try:
         code = _perform(sys.argv[1:] if words is None else words)
         sys.stdout.flush()

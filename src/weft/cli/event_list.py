@@ -40,7 +40,7 @@ async def print_events(
                 if json:
                     print(escape_json(msgspec.json.encode(event_document(part, location)).decode()), flush=True)
                 else:
-                    out.print(_line(part, location))
+                    out.print(_event_line(part, location))
 
 
 def event_document(event: EventPart, location: str) -> dict[str, Any]:
@@ -56,20 +56,20 @@ def event_document(event: EventPart, location: str) -> dict[str, Any]:
     }
 
 
-def _line(stored: EventPart, location: str) -> SafeText:
+def _event_line(stored: EventPart, location: str) -> SafeText:
     data = msgspec.json.decode(stored.body)
     kind = data["kind"]
     colour = COLOURS.get(kind.rpartition("_")[2], "")
     details = [f"{name}={_short(name, part)}" for name, part in data.items() if name not in _OMITTED]
     return SafeText.assemble(
-        (f"{_number(stored):>7}  {moment(stored.at)}  ", "dim"),
+        (f"{_event_number(stored):>7}  {moment(stored.at)}  ", "dim"),
         (f"{kind:<17}", colour),
         f"  {location}" if location else "",
         ("  " + " ".join(details) if details else "", "dim"),
     )
 
 
-def _number(event: EventPart) -> str:
+def _event_number(event: EventPart) -> str:
     return f"{event.seq}.{event.part}" if event.part else f"{event.seq}"
 
 

@@ -24,18 +24,18 @@ async def print_hosts(*, url: str | None, app: str | None, json: bool) -> None:
             raise NotAllowed("The hosts concern all tenants.", hint="Use a key without a tenant.")
         hosts = await service.store.hosts.list_all()
     if json:
-        print_json({"store": shown_url(address), "hosts": [_document(host) for host in hosts]})
+        print_json({"store": shown_url(address), "hosts": [_host_document(host) for host in hosts]})
         return
     out = console()
     if not hosts:
         out.print(f"No hosts. Store: {store_label(address)}. weft serve app.py starts one.")
         return
     now = SystemClock().now_ms()
-    print_table(out, ("HOST", "WHERE", "UP", "SEEN", "RUNS", "TASKS", "FOR"), [_line(host, now) for host in hosts])
+    print_table(out, ("HOST", "WHERE", "UP", "SEEN", "RUNS", "TASKS", "FOR"), [_host_line(host, now) for host in hosts])
     out.print(f"[dim]Store: {store_label(address)}.[/dim]")
 
 
-def _line(host: HostRow, now: int) -> tuple[str | SafeText, ...]:
+def _host_line(host: HostRow, now: int) -> tuple[str | SafeText, ...]:
     about = host.about
     where = f"{about['machine']}:{about['pid']}" if "machine" in about and "pid" in about else ""
     since = about.get("since")
@@ -45,7 +45,7 @@ def _line(host: HostRow, now: int) -> tuple[str | SafeText, ...]:
     return host.host[-NAME_CHARS:], where, up, seen, f"{host.runs:,}", f"{host.tasks:,}", ", ".join(map(str, purposes))
 
 
-def _document(host: HostRow) -> dict[str, Any]:
+def _host_document(host: HostRow) -> dict[str, Any]:
     return {
         "host": host.host,
         **{name: value for name, value in host.about.items() if name != "since"},

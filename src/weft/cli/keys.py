@@ -34,7 +34,7 @@ async def create_key(request: NewKey, *, expires: str, url: str | None, app: str
         wanted = msgspec.structs.replace(request, expires_at=until)
         text, key, was_open = await installation_operations(service).create_key(wanted, now)
         if json:
-            print_json({"key": text, **_document(key, now)})
+            print_json({"key": text, **_key_document(key, now)})
         else:
             print(text, flush=True)
         validity = f"valid until {moment(until)}" if until is not None else "valid until it is revoked"
@@ -52,7 +52,7 @@ async def print_keys(*, url: str | None, app: str | None, json: bool) -> None:
         async with open_service(address) as service:
             keys, now = list(await installation_operations(service).keys()), Millis(service.clock.now_ms())
     if json:
-        print_json({"store": address, "keys": [_document(key, now) for key in keys]})
+        print_json({"store": address, "keys": [_key_document(key, now) for key in keys]})
         return
     out = console()
     if not keys:
@@ -93,7 +93,7 @@ def _state(key: ApiKey, now: Millis) -> str:
     return f"good until {moment(key.expires_at)}" if key.expires_at > now else f"expired {moment(key.expires_at)}"
 
 
-def _document(key: ApiKey, now: Millis) -> dict[str, Any]:
+def _key_document(key: ApiKey, now: Millis) -> dict[str, Any]:
     return {
         "id": key.id,
         "name": key.name,

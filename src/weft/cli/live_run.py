@@ -52,7 +52,7 @@ class LiveNotices(Notices):
         before = ""
         while True:
             await asyncio.sleep(LINE_SECONDS)
-            now = await _line(service, uid)
+            now = await _live_line(service, uid)
             if now and now != before:
                 self.say(now)
             before = now
@@ -64,13 +64,13 @@ async def _draw(service: RunService, uid: RunUid) -> None:
     # The output of steps appears above the line, unless stdout goes to a file.
     with Live(spinner, console=console, transient=True, redirect_stdout=sys.stdout.isatty()):
         while True:
-            text = SafeText(await _line(service, uid) or "waiting")
+            text = SafeText(await _live_line(service, uid) or "waiting")
             text.truncate(console.width - SPINNER_WIDTH, overflow="ellipsis")
             spinner.update(text=text)
             await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _line(service: RunService, uid: RunUid) -> str:
+async def _live_line(service: RunService, uid: RunUid) -> str:
     actor = service.local.find(uid) if service.local is not None else None
     if actor is None:
         # The run is not in this process, so read the store.
@@ -83,10 +83,10 @@ async def _line(service: RunService, uid: RunUid) -> str:
 
 def summary(machine: Machine, now: int) -> str:
     """Describe in one line what a run does: "pages 142 of 500; charge, attempt 2 of 4 after OSError: down"."""
-    return "; ".join([*map(str, progress_of(machine)[:PARTS_MAX]), *_parts(waits_of(machine, now), now)])
+    return "; ".join([*map(str, progress_of(machine)[:PARTS_MAX]), *_wait_texts(waits_of(machine, now), now)])
 
 
-def _parts(waits: list[PendingWait], now: int) -> Iterator[str]:
+def _wait_texts(waits: list[PendingWait], now: int) -> Iterator[str]:
     """Describe the open tasks or, without tasks, what the run waits for. Each text occurs only once."""
     texts: dict[str, str] = {}
     for wait in sorted(waits, key=lambda wait: -wait.attempt):

@@ -44,3 +44,14 @@ async def pending_migrations(address: str) -> list[tuple[str, str]]:
     from weft.stores.postgres import pending_migrations as pending_in_postgres
 
     return [(f"{one.number:03}_{one.name}.sql", one.sql) for one in await pending_in_postgres(address)]
+
+
+async def missing_tables(address: str) -> list[str]:
+    """Return the tables that a store with this version's schema should have and lacks."""
+    if address.startswith("sqlite:"):
+        from weft.stores.sqlite.schema import missing_tables as missing_in_sqlite
+
+        return missing_in_sqlite(file_of(address))
+    from weft.stores.postgres.schema import missing_tables as missing_in_postgres
+
+    return [*await missing_in_postgres(address)]

@@ -64,7 +64,7 @@ async def _list(url: str | None, app: str | None, *, json: bool) -> None:
         async with open_service(address) as service:
             found = await read_models(service.store.hosts, service.store.memos, service.clock.now_ms(), own)
     if json:
-        print_json({"models": [_document(view) for view in found]})
+        print_json({"models": [_model_document(view) for view in found]})
         return
     if not found:
         console().print(
@@ -72,17 +72,19 @@ async def _list(url: str | None, app: str | None, *, json: bool) -> None:
             f"Store: {store_label(address)}."
         )
         return
-    print_table(console(), ("MODEL", "IS", "AT", "API", "PER MILLION", "FALLBACK", "HOSTS", ""), map(_line, found))
+    print_table(
+        console(), ("MODEL", "IS", "AT", "API", "PER MILLION", "FALLBACK", "HOSTS", ""), map(_model_line, found)
+    )
 
 
-def _line(view: ModelView) -> tuple[str, ...]:
+def _model_line(view: ModelView) -> tuple[str, ...]:
     prices = view.prices
     price = "" if prices is None else f"{prices['input']} / {prices['output']} {prices['currency']}"
     held = f"held until {iso(view.held_until)}" if view.held_until is not None else ""
     return view.name, view.model, view.url, view.api, price, ", ".join(view.fallback), str(view.hosts), held
 
 
-def _document(view: ModelView) -> dict[str, Any]:
+def _model_document(view: ModelView) -> dict[str, Any]:
     document: dict[str, Any] = msgspec.to_builtins(view)
     return document | {"held_until": iso(view.held_until) if view.held_until is not None else None}
 
@@ -93,7 +95,7 @@ async def _ping(aliases: ModelAliases | None, names: Sequence[str], *, json: boo
     asked = [aliases.get(name) for name in names] or aliases.all()
     ports = ModelPorts(aliases, SystemClock(), _no_blobs)
     try:
-        pongs = [await _ask(ports, alias) for alias in asked]
+        pongs = [await _ping_model(ports, alias) for alias in asked]
     finally:
         await ports.close()
     if json:
@@ -105,7 +107,7 @@ async def _ping(aliases: ModelAliases | None, names: Sequence[str], *, json: boo
         raise typer.Exit(1)
 
 
-async def _ask(ports: ModelPorts, alias: ModelAlias) -> Pong:
+async def _ping_model(ports: ModelPorts, alias: ModelAlias) -> Pong:
     message = ModelMessage(role="user", parts=(TextPart(PING),))
     request = ModelRequest(messages=(message,), output_tokens=min(PING_TOKENS, alias.output))
     begin = time.monotonic()

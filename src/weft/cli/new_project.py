@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from importlib.resources import files
 from pathlib import Path
 from string import Template
@@ -28,7 +29,7 @@ def make_project(folder: str) -> None:
     """Write the files of a new project into a directory that is new or empty. Raises Refused, UsageError."""
     path = Path(folder).absolute()
     _check_empty(path)
-    names = {"name": path.name or "weft", "package": package_name(path.name)}
+    names = {"name": _title(path.name) or "weft", "package": package_name(path.name)}
     templates = files("weft.cli") / "project"
     texts = {name: Template((templates / one).read_text("utf-8")).substitute(names) for name, one in FILES.items()}
     try:
@@ -41,7 +42,7 @@ def make_project(folder: str) -> None:
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}.", hint="Name another directory.") from None
     print(path, flush=True)
-    inside = "" if path == Path.cwd() else f"cd {folder} && "
+    inside = "" if path == Path.cwd() else f"cd {shlex.quote(folder)} && "
     say(
         f"{', '.join(FILES)}",
         f"Run it: {inside}weft run order order_id=o-1",
@@ -61,6 +62,11 @@ def _check_empty(path: Path) -> None:
             )
     elif path.exists():
         raise UsageError(f"{path} is a file.", hint="Name a new directory: weft init shop")
+
+
+def _title(text: str) -> str:
+    """Return a name for sentences of a project, without what ends a text of Python."""
+    return re.sub(r'["\\\x00-\x1f\x7f-\x9f\u2028\u2029]+', " ", text).strip()
 
 
 def package_name(text: str) -> str:

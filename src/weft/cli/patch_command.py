@@ -58,7 +58,7 @@ def patch(
     if not is_single and (wait or at or withdraw):
         raise typer.BadParameter("this is for one run at a time.", param_hint="--wait, --at, --withdraw")
     if withdraw:
-        asyncio.run(withdraw_patch(runs[0], _number(withdraw), reason=reason, url=url, app=app, json=json))
+        asyncio.run(withdraw_patch(runs[0], _patch_number(withdraw), reason=reason, url=url, app=app, json=json))
         return
     if is_single:
         asyncio.run(patch_run(runs[0], typed, url=url, app=app, json=json))
@@ -74,7 +74,7 @@ def patch(
     steer_many(many, url, app)
 
 
-def _number(text: str) -> int:
+def _patch_number(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
         raise typer.BadParameter("give the number of the patch.", param_hint="--withdraw")
     return int(text)

@@ -53,7 +53,7 @@ async def patch_run(run: str, typed: TypedPatch, *, url: str | None, app: str | 
         at=typed.at,
         review=typed.review,
     )
-    document = _document(typed)
+    document = _patch_document(typed)
     async with open_run(run, url, app) as (service, row):
         if not is_published(row.style) and remote_of(service) is None:
             service.declared = declared_code(app)
@@ -90,20 +90,20 @@ async def withdraw_patch(run: str, number: int, *, reason: str, url: str | None,
         console().print(lines(f"{found.run}: patch {found.asked} {found.status}"))
 
 
-def declared_code(app: str | None) -> HostCatalogue | None:
+def declared_code(app: str | None, command: str = "weft patch") -> HostCatalogue | None:
     """Return the workflows of the app that was named, here or in ``[tool.weft]``. Raises UsageError."""
     target = app or project_text("app")
-    return load_app(target, "weft patch").app.catalogue() if target else None
+    return load_app(target, command).app.catalogue() if target else None
 
 
 def patch_options(typed: TypedPatch) -> dict[str, Any]:
     """Return a patch as the options of a bulk. Raises BadPatch, NotFound."""
     if typed.undo:
         return {"redo" if typed.redo else "undo": True, **({"ends": True} if typed.ends else {})}
-    return {"patch": _document(typed)}
+    return {"patch": _patch_document(typed)}
 
 
-def _document(typed: TypedPatch) -> dict[str, Any]:
+def _patch_document(typed: TypedPatch) -> dict[str, Any]:
     return {"to": typed.to} if typed.to else read_patch(typed.file) if typed.file is not None else {}
 
 

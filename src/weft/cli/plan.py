@@ -121,7 +121,7 @@ async def print_plan(
             picture = picture_of_plan(plan.plan)
             print(render_svg(picture) if plan_format.svg else render_mermaid(picture))
         elif plan_format.json:
-            print_json({"store": known.address, **_document(plan, reuse)})
+            print_json({"store": known.address, **_plan_document(plan, reuse)})
         else:
             _print(plan, reuse, known)
     return 1 if plan.required else 0
@@ -157,7 +157,7 @@ def _origin(known: KnownSteps) -> str:
     return f"the app and of store {store_label(known.address)}."
 
 
-def _document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
+def _plan_document(plan: Plan, reuse: dict[str, Memo]) -> dict[str, Any]:
     body = msgspec.to_builtins(plan.plan)
     for name in ("steps", "required", "conditional", "missing", "excluded", "facts", "given"):
         body.setdefault(name, [] if name in ("required", "conditional", "given") else {})

@@ -50,10 +50,10 @@ async def act(request: PolicyRequest, *, url: str | None, app: str | None, json:
             case "show", [] if request.history:
                 _print_history(await policies.history(), json=json)
             case "show", [] | [_]:
-                _print_policy(await policies.show(_number(words[0]) if words else None), own, json=json)
+                _print_policy(await policies.show(_policy_number(words[0]) if words else None), own, json=json)
             case "set", [file]:
                 by = login() if request.by is None else request.by
-                text, name = _read(file)
+                text, name = _read_policy_file(file)
                 _print_set(await policies.set(text, by=by, reason=request.reason, file=name), json=json)
             case "test", [what, name]:
                 verdict = await policies.test(_asked(what, name, request), own)
@@ -79,13 +79,13 @@ def _own_rules(app: str | None) -> PolicyRules | None:
     return load_app(app, "weft policy").app.registered.policy.read()
 
 
-def _number(text: str) -> int:
+def _policy_number(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise UsageError(f"{text!r} is not the number of a version.", hint=HINT)
     return int(text)
 
 
-def _read(file: str) -> tuple[str, str]:
+def _read_policy_file(file: str) -> tuple[str, str]:
     if file == "-":
         return sys.stdin.read(), "standard input"
     try:
@@ -139,7 +139,7 @@ def _print_history(found: Sequence[PolicyVersion], *, json: bool) -> None:
     if json:
         print_json({"versions": list(found)})
         return
-    rows = [(str(one.version), _moment(one), one.by, f"{len(one.rules)} rules", one.reason) for one in found]
+    rows = [(str(one.version), _policy_time(one), one.by, f"{len(one.rules)} rules", one.reason) for one in found]
     print_table(console(), ("VERSION", "SET", "BY", "RULES", "REASON"), rows)
 
 
@@ -153,8 +153,8 @@ def _print_set(made: PolicyVersion, *, json: bool) -> None:
 def _title(found: PolicyVersion) -> str:
     by = f" by {found.by}" if found.by else ""
     why = f": {found.reason}" if found.reason else ""
-    return f"version {found.version}, set {_moment(found)}{by}{why}"
+    return f"version {found.version}, set {_policy_time(found)}{by}{why}"
 
 
-def _moment(found: PolicyVersion) -> str:
+def _policy_time(found: PolicyVersion) -> str:
     return f"{datetime.fromtimestamp(found.at / 1000, UTC):%Y-%m-%d %H:%M:%SZ}"

@@ -48,7 +48,7 @@ async def print_inbox(question: str | None, *, of: str | None, url: str | None, 
             found = [item async for item in all_open(service) if of is None or item.is_for(of)]
     found.sort(key=lambda item: item.question.since)
     if json:
-        print_json({"store": address, "questions": [_document(item) for item in found]})
+        print_json({"store": address, "questions": [_question_document(item) for item in found]})
         return
     _print_all(console(), found, address)
 
@@ -87,7 +87,7 @@ async def _find_question(service: RunService, question: str) -> OpenQuestion:
 async def _print_one(service: RunService, item: OpenQuestion, *, json: bool) -> None:
     about = await service.values.load(bytes(item.question.about))
     if json:
-        print_json({**_document(item), "about": msgspec.json.decode(about)})
+        print_json({**_question_document(item), "about": msgspec.json.decode(about)})
         return
     out, question = console(), item.question
     out.print(item.id, markup=False, style="bold")
@@ -107,7 +107,7 @@ async def _print_one(service: RunService, item: OpenQuestion, *, json: bool) -> 
             out.print(f"{name:11}  {indented}", markup=False)
 
 
-def _document(item: OpenQuestion) -> dict[str, Any]:
+def _question_document(item: OpenQuestion) -> dict[str, Any]:
     question = item.question
     return {
         "id": item.id,

@@ -35,7 +35,7 @@ class LimitChange(msgspec.Struct, frozen=True):
         """Return the limits after the change. Raises UsageError."""
         changed: dict[str, Any] = {}
         if self.concurrency is not None:
-            changed["concurrency"] = _number(self.concurrency, "--concurrency")
+            changed["concurrency"] = _queue_number(self.concurrency, "--concurrency")
         if self.rate is not None:
             changed |= _rate(self.rate)
         if self.priority is not None:
@@ -53,7 +53,7 @@ async def print_queues(name: str | None, *, url: str | None, app: str | None, js
         limits = await read_limits(service.store.tasks) if name is None else []
     if json:
         limited = {"limits": [_limit_document(view) for view in limits]} if name is None else {}
-        print_json({"store": shown_url(address), "queues": [_document(row) for row in queues], **limited})
+        print_json({"store": shown_url(address), "queues": [_queue_document(row) for row in queues], **limited})
         return
     out = console()
     if not queues and not limits:
@@ -61,7 +61,7 @@ async def print_queues(name: str | None, *, url: str | None, app: str | None, js
         return
     if queues:
         headings = ("QUEUE", "WAITING", "RUNNING", "AT ONCE", "RATE", "PRIORITY", "")
-        print_table(out, headings, [_line(row) for row in queues])
+        print_table(out, headings, [_queue_line(row) for row in queues])
     if queues and limits:
         out.print()
     if limits:
@@ -80,7 +80,7 @@ async def limit_queue(name: str, change: LimitChange, *, url: str | None, app: s
     say(f"{name}: {at_once} at once, {_rate_text(limits) or 'at any rate'}, priority {limits.priority}{stream}")
 
 
-def _line(row: QueueRow) -> tuple[str, ...]:
+def _queue_line(row: QueueRow) -> tuple[str, ...]:
     limits = row.limits
     at_once = "" if limits.concurrency is None else f"{limits.concurrency:,}"
     counts = (f"{row.waiting:,}", f"{row.running:,}")
@@ -127,7 +127,7 @@ def _rate_text(limits: QueueLimits | KeyLimit) -> str:
     return "" if limits.rate is None else f"{limits.rate}/{'s' if limits.per_ms == 1_000 else format_ms(limits.per_ms)}"
 
 
-def _document(row: QueueRow) -> dict[str, Any]:
+def _queue_document(row: QueueRow) -> dict[str, Any]:
     limits = row.limits
     return {
         "queue": row.queue,
@@ -141,7 +141,7 @@ def _document(row: QueueRow) -> dict[str, Any]:
     }
 
 
-def _number(text: str, option: str) -> int | None:
+def _queue_number(text: str, option: str) -> int | None:
     if text == "none":
         return None
     if not text.isascii() or not text.isdigit():

@@ -17,8 +17,11 @@ from weft.ports.run_query import RunQuery
 from weft.runtime.bundles.tree_archive import TreeArchive
 from weft.runtime.deletion import DeletionService, LegalHold
 from weft.runtime.retention import NOT_EXPORTED, Collector, GcOrder
+from weft.runtime.retention_pace import Rest
 from weft.runtime.retention_policy import project_policy, single_policy
 
+_SHARE = 1
+"""``weft gc`` deletes half of the time, and leaves the store to the hosts for the other half."""
 _WHY = {
     "open": "a run of the tree is open",
     "kept": "a hold lies on them",
@@ -103,7 +106,8 @@ async def collect_garbage(
             reason=reason or "weft gc",
             export=TreeArchive(service, Path(export)).keep if export is not None else None,
         )
-        report = await Collector(service.store, service.clock).collect(order)
+        rest = Rest(service.clock, _SHARE)
+        report = await Collector(service.store, service.clock, pause=rest.take).collect(order)
     if json:
         print_json(report)
         return

@@ -72,7 +72,7 @@ class RunFilter(msgspec.Struct, frozen=True):
         if status is not None and status not in STATUSES:
             raise UsageError(f"{status!r} is not a status.", hint=f"One of: {', '.join(STATUSES)}.")
         where = {key.removeprefix(ATTRIBUTE): parse_word(text) for key, text in attributes.items()}
-        return BulkFilter(since=_moment(since, now) if since is not None else None, where=where, **fields)
+        return BulkFilter(since=_since_time(since, now) if since is not None else None, where=where, **fields)
 
     def query(self, now: int) -> RunQuery:
         """Return the query for the store, without the parent. Raises UsageError."""
@@ -98,7 +98,7 @@ class RunFilter(msgspec.Struct, frozen=True):
         return any(map(bool, options))
 
 
-def _moment(since: str, now: int) -> Millis:
+def _since_time(since: str, now: int) -> Millis:
     try:
         return Millis(int(datetime.fromisoformat(since).astimezone().timestamp() * 1000))
     except ValueError:
@@ -222,7 +222,7 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
     sizes = _sizes(address) if there else {}
     if json:
         found = {"store": shown_url(address), "exists": there, "files": sizes, "free_bytes": free}
-        found |= {"runs": _ordered(counts), "retention": is_set, "redis": redis, "streams": streams}
+        found |= {"runs": _ordered_by_status(counts), "retention": is_set, "redis": redis, "streams": streams}
         print_json({**found, "losses": [*map(loss_document, losses)]})
         return
     out = console()
@@ -233,7 +233,7 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
         out.print(f"disk    {_bytes(free)} free")
     total = sum(counts.values())
     out.print(f"runs    {total:,}{f', {_opened(counts):,} open' if total else ''}")
-    for status, count in _ordered(counts).items():
+    for status, count in _ordered_by_status(counts).items():
         out.print("        ", status_text(status), f" {count:,}", sep="")
     for report in redis:
         out.print(SafeText(f"redis   {redis_line(report)}"))
@@ -245,7 +245,7 @@ async def print_status(*, url: str | None, app: str | None, json: bool) -> None:
         out.print(SafeText(line))
 
 
-def _ordered(counts: dict[str, int]) -> dict[str, int]:
+def _ordered_by_status(counts: dict[str, int]) -> dict[str, int]:
     return {status: counts[status] for status in STATUSES if counts.get(status)}
 
 

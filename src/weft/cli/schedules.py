@@ -14,11 +14,16 @@ from weft.cli.login import login
 from weft.cli.messages import say
 from weft.cli.operations import run_operations
 from weft.cli.output import SafeText, console, print_json, print_table, status_text
+from weft.cli.run_control import sees_hosts
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core import values
+from weft.core.ids import RunId
+from weft.core.schedule.calendar import schedule_id
 from weft.errors import UsageError
+from weft.observe.run_hosts import hosting_of
 from weft.runtime.schedule_form import ScheduleForm
 from weft.runtime.schedules import AddedSchedule, NominalTime, Period, Schedule
+from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
 from weft.stores import shown_url
 
@@ -59,17 +64,26 @@ async def act(action: str, typed: Typed, *, url: str | None, app: str | None, js
                 await _backfill(schedules, typed)
             case "pause":
                 await schedules.pause(typed.name, reason, by=login())
-                say(f"{typed.name} is paused: times that fall into the pause are missed")
+                await _say_told(service, typed.name, "is paused: times that fall into the pause are missed")
             case "resume":
                 await schedules.resume(typed.name, reason, by=login())
-                say(f"{typed.name} goes on")
+                await _say_told(service, typed.name, "goes on")
             case _:
                 await schedules.remove(typed.name, reason, by=login())
-                say(f"{typed.name} is removed; the runs that it started go on")
+                await _say_told(service, typed.name, "is removed; the runs that it started go on")
+
+
+async def _say_told(service: RunService, name: str, done: str) -> None:
+    """Say what a schedule does as it was told, or that this waits for a host."""
+    row = await service.row(RunId(schedule_id(name)))
+    if sees_hosts(service) and not (await hosting_of(service, row, None)).is_hosted:
+        say(f"no process hosts {name} now; the next host will act on this.")
+    else:
+        say(f"{name} {done}")
 
 
 async def _backfill(schedules: ScheduleAccess, typed: Typed) -> None:
-    first, last = (_moment(typed.options.get(option), option) for option in ("from", "to"))
+    first, last = (_schedule_time(typed.options.get(option), option) for option in ("from", "to"))
     overlap = typed.options.get("overlap") or "queue"
     count = await schedules.backfill(typed.name, Period(first=first, last=last, overlap=overlap), by=login())
     say(f"{typed.name}: {count:,} nominal times; runs that exist are left alone")
@@ -90,7 +104,7 @@ def _form(typed: Typed) -> ScheduleForm:
     return ScheduleForm(name=typed.name, workflow=typed.words[0], input=arguments, **known)
 
 
-def _moment(text: str | None, option: str) -> datetime:
+def _schedule_time(text: str | None, option: str) -> datetime:
     try:
         return datetime.fromisoformat(text or "")
     except ValueError:
@@ -112,12 +126,12 @@ async def _print_list(*, url: str | None, app: str | None, json: bool) -> None:
     print_table(
         out,
         ("NAME", "STATUS", "WORKFLOW", "WHEN", "NEXT (UTC)", "FIRED", "MISSED", "LAST RUN", "REASON"),
-        [_line(one) for one in found],
+        [_schedule_line(one) for one in found],
     )
     out.print(SafeText(f"Store: {store_label(address)}. weft schedule next NAME", style="dim"))
 
 
-def _line(schedule: Schedule) -> tuple[str | SafeText, ...]:
+def _schedule_line(schedule: Schedule) -> tuple[str | SafeText, ...]:
     return (
         schedule.name,
         status_text(schedule.status),
@@ -151,11 +165,11 @@ def _changes(before: Schedule, now: Schedule) -> str:
     """Say which parts of a schedule are others now, and what they were."""
     parts = {name: (getattr(before, name), getattr(now, name)) for name in _PARTS}
     parts["when"] = (_when(before), _when(now))
-    parts["input"] = (_text(before.input), _text(now.input))
+    parts["input"] = (_input_text(before.input), _input_text(now.input))
     return "; ".join(f"{name} from {old} to {new}" for name, (old, new) in parts.items() if old != new)
 
 
-def _text(input: msgspec.Raw) -> str:
+def _input_text(input: msgspec.Raw) -> str:
     return values.preview_text(values.decode(bytes(input)))
 
 

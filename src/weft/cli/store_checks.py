@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 from weft.cli.checkup import DoctorLine, fail, ok, warn
-from weft.cli.migrate import pending_migrations
+from weft.cli.migrate import missing_tables, pending_migrations
 from weft.cli.operations import installation_operations
 from weft.cli.output import age
 from weft.cli.store_access import file_of, open_service, store_exists, store_label
@@ -38,6 +38,8 @@ async def check_store(address: str) -> list[DoctorLine]:
         found += _place(path)
         if not path.parent.is_dir():
             return found
+        if path.exists() and not path.is_file():  # to open a pipe would take for ever
+            return [*found, fail("store", f"{path} is not a file", "Name another one: --url sqlite:///weft.db")]
     if not store_exists(address):
         return [*found, ok("store", f"{store_label(address)} does not exist yet; the first run makes it")]
     try:
@@ -45,6 +47,10 @@ async def check_store(address: str) -> list[DoctorLine]:
         if pending:
             text = f"{store_label(address)} has the schema of an older Weft; {', '.join(pending)} would be applied"
             return [*found, warn("store", text, "Back it up, then: weft migrate. The first host would do it, too.")]
+        missing = await missing_tables(address)
+        if missing:
+            text = f"{store_label(address)} lacks {', '.join(missing)}, which belong to its schema"
+            return [*found, fail("store", text, "Somebody removed them. Restore the store from its last backup.")]
         async with open_service(address) as service:
             return [*found, *await _opened(service, address)]
     except WeftError as error:

@@ -45,7 +45,7 @@ async def watch_run(run: str, *, url: str | None, app: str | None) -> int:
         if out.is_terminal:
             await _draw(out, service, row, history)
         else:
-            await _report(out, service, row, history)
+            await _report_watched_run(out, service, row, history)
         last = await service.row(row.id)
         await print_end(out, service, last, history, await activity_of(service, last))
         return 0 if last.status == "completed" else 1
@@ -147,7 +147,7 @@ def _standing(row: RunRow, history: History, now: int, activity: Activity) -> st
     return "  ".join([length, *map(str, activity.progress[:PROGRESS_MAX])])
 
 
-async def _report(out: Console, service: RunService, row: RunRow, history: History) -> None:
+async def _report_watched_run(out: Console, service: RunService, row: RunRow, history: History) -> None:
     """Print the recorded operations, then a line for each change of the run or its host."""
     monitor, idle = _RunMonitor(service), ""
     await monitor.refresh(row, history)

@@ -62,7 +62,7 @@ async def act(request: WorkflowsRequest, *, url: str | None, app: str | None, js
 
 def _print_versions(found: Sequence[WorkflowVersion], address: str, *, json: bool) -> None:
     if json:
-        print_json({"store": shown_url(address), "workflows": [_document(one) for one in found]})
+        print_json({"store": shown_url(address), "workflows": [_version_document(one) for one in found]})
         return
     out = console()
     if not found:
@@ -84,7 +84,7 @@ def _print_versions(found: Sequence[WorkflowVersion], address: str, *, json: boo
     out.print(SafeText(f"Store: {store_label(address)}.", style="dim"))
 
 
-def _document(version: WorkflowVersion) -> dict[str, Any]:
+def _version_document(version: WorkflowVersion) -> dict[str, Any]:
     """Return a version for programs, with the fields that it has beside a store too."""
     return {name: getattr(version, name) for name in WorkflowVersion.__struct_fields__}
 

@@ -52,7 +52,7 @@ def compile_condition(spec: Any, *, resolve: Resolve | None = None, python: bool
         raise _bad("kind", "a condition must be text or JSON.") from None
     # Not cached: the content of a blob is not part of the cache key.
     if resolve is not None and REFERENCE.encode() in raw:
-        return _ConditionReader(resolve, python=allowed).read(spec, 0)
+        return _ConditionCompiler(resolve, python=allowed).compile(spec, 0)
     return _from_json(raw, python=allowed)
 
 
@@ -63,10 +63,10 @@ def _from_text(text: str) -> Condition:
 
 @lru_cache(maxsize=CACHED_MAX)
 def _from_json(raw: bytes, *, python: bool) -> Condition:
-    return _ConditionReader(None, python=python).read(msgspec.json.decode(raw), 0)
+    return _ConditionCompiler(None, python=python).compile(msgspec.json.decode(raw), 0)
 
 
-class _ConditionReader:
+class _ConditionCompiler:
     """Compiles one condition and its parts."""
 
     def __init__(self, resolve: Resolve | None, *, python: bool) -> None:
@@ -74,7 +74,7 @@ class _ConditionReader:
         self.python = python
         self.parts = 0
 
-    def read(self, spec: Any, depth: int) -> Condition:
+    def compile(self, spec: Any, depth: int) -> Condition:
         self.parts += 1
         if depth > DEPTH_MAX or self.parts > PARTS_MAX:
             message = f"a condition may have {PARTS_MAX:,} parts and {DEPTH_MAX} levels at most."
@@ -84,7 +84,7 @@ class _ConditionReader:
         if isinstance(spec, str):
             return _from_text(spec)
         if not isinstance(spec, Mapping):
-            raise _bad("kind", f"a condition must be text or an object, not {_name(spec)}.")
+            raise _bad("kind", f"a condition must be text or an object, not {_type_name(spec)}.")
         kinds: dict[str, Callable[[Mapping[str, Any], int], Condition]]
         if "type" in spec:
             kinds, given = self._typed(), [spec["type"]]
@@ -112,13 +112,13 @@ class _ConditionReader:
             "all": lambda spec, depth: conditions.all_of(self._parts(_fields(spec, "all"), "all", depth)),
             "any": lambda spec, depth: conditions.any_of(self._parts(_fields(spec, "any"), "any", depth)),
             "not": lambda spec, depth: conditions.negation(
-                _within("not", lambda: self.read(_fields(spec, "not")["not"], depth + 1))
+                _within("not", lambda: self.compile(_fields(spec, "not")["not"], depth + 1))
             ),
             "python": lambda spec, _depth: self._code(_fields(spec, "python"), "python"),
         }
 
     def _typed(self) -> dict[str, Callable[[Mapping[str, Any], int], Condition]]:
-        """Return the readers of conditions in the older spelling, by ``type``."""
+        """Return the compilers of conditions in the older spelling, by ``type``."""
         return {
             "cel": lambda spec, _depth: _cel(_fields(spec, "type", "expression")),
             "schema_validation": lambda spec, _depth: self._schema_validation(spec),
@@ -149,11 +149,11 @@ class _ConditionReader:
         if not isinstance(given, list) or not given:
             raise _bad("value", f"`{name}` must be a list of at least one condition.", path=name)
 
-        def read(at: int) -> Callable[[], Condition]:
-            return lambda: _within(f"{name}[{at}]", lambda: self.read(given[at], depth + 1))
+        def part(at: int) -> Callable[[], Condition]:
+            return lambda: _within(f"{name}[{at}]", lambda: self.compile(given[at], depth + 1))
 
-        # Read one part more than allowed, so that ``read`` raises the error.
-        return _all_errors(*(read(at) for at in range(min(len(given), PARTS_MAX + 1))))
+        # Compile one part more than allowed, so that ``compile`` raises the error.
+        return _all_errors(*(part(at) for at in range(min(len(given), PARTS_MAX + 1))))
 
     def _schema_validation(self, spec: Mapping[str, Any]) -> Condition:
         fields = _fields(spec, "type", "schema", "schema_ref", "invert")
@@ -178,9 +178,9 @@ class _ConditionReader:
         if not self.python:
             hint = "Call `enable_python_sandbox()` where the engine is hosted to enable them."
             raise _bad("python_off", "conditions in Python are not enabled.", hint, name)
-        text = _text(fields, name)
+        text = _text_field(fields, name)
         if text.startswith(REFERENCE):
-            content = _within(name, lambda: self._content(_text(fields, name)))
+            content = _within(name, lambda: self._content(_text_field(fields, name)))
             text = content.decode(errors="replace") if isinstance(content, bytes) else str(content)
         code, limits = _all_errors(
             lambda: _within(name, lambda: sandbox.check_python_source(text)),
@@ -209,14 +209,14 @@ class _ConditionReader:
 
 
 def _cel(fields: Mapping[str, Any]) -> Condition:
-    text = _text(fields, "expression")
+    text = _text_field(fields, "expression")
     return _within("expression", lambda: _from_text(text))
 
 
 def _jsonpath(fields: Mapping[str, Any], path_name: str, operator_name: str) -> Condition:
     word = fields.get(operator_name)
     query, (aggregate, operator) = _all_errors(
-        lambda: _within(path_name, lambda: compile_jsonpath(_text(fields, path_name))),
+        lambda: _within(path_name, lambda: compile_jsonpath(_text_field(fields, path_name))),
         lambda: _within(operator_name, lambda: read_operator("exists" if word is None else word)),
     )
     if "agg" in fields:
@@ -232,7 +232,7 @@ def _cross_node(fields: Mapping[str, Any]) -> Condition:
     if "expression" in fields:
         if len(fields) > 2:
             raise _bad("field", "`expression` cannot be combined with other fields.")
-        text = _text(fields, "expression")
+        text = _text_field(fields, "expression")
         return conditions.from_comparison_text(_within("expression", lambda: compile_comparison(text)))
     missing = {"value": True} if fields.get("operator") in UNARY else None
     left, (aggregate, operator), right = _all_errors(
@@ -280,7 +280,7 @@ def _fields(spec: Mapping[str, Any], *known: str) -> dict[str, Any]:
     return dict(spec)
 
 
-def _text(fields: Mapping[str, Any], name: str) -> str:
+def _text_field(fields: Mapping[str, Any], name: str) -> str:
     text = fields.get(name)
     if isinstance(text, str):
         return text
@@ -356,5 +356,5 @@ def _no_kind(given: list[str], spec: Mapping[str, Any], kinds: list[str]) -> Bad
     return _bad("kind", f"the condition has none of the fields {', '.join(kinds)}{present}.", hint)
 
 
-def _name(value: Any) -> str:
+def _type_name(value: Any) -> str:
     return "null" if value is None else f"a {type(value).__name__}"

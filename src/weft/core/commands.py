@@ -423,7 +423,8 @@ class EditRun(msgspec.Struct, frozen=True, kw_only=True):
     """Change a fork before it goes on. Values have the form of the log.
 
     ``input`` is the whole input, if it changes; in a goal run it has the ``given`` facts too. ``ahead`` is a place that
-    the run is known to come to next.
+    the run is known to come to next. ``steps`` are the places at which the original came to steps, and ``more`` the
+    names of steps to which only the fork may come; None if all may be such names.
     """
 
     input: Raw = ABSENT
@@ -432,6 +433,8 @@ class EditRun(msgspec.Struct, frozen=True, kw_only=True):
     given: dict[str, Raw] = {}
     version: str = ""
     ahead: str = ""
+    steps: list[str] = []
+    more: list[str] | None = []
     by: str = ""
 
 

@@ -97,6 +97,8 @@ class Parent(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the parent wants only the facts, by name, as the output of a goal run."""
     depth: int = 2
     """The number of runs from the root to the child, including both."""
+    agents: int = 0
+    """How many of the runs from the root to the parent, including both, are runs of agents."""
 
 
 class ForkedFrom(msgspec.Struct, frozen=True, omit_defaults=True):

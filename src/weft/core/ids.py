@@ -46,6 +46,12 @@ GOAL = "goal"
 INTERNAL_WORKFLOWS = ("weft.schedule", "weft.bulk", "weft.hook")
 """Workflows of Weft's own runs. Lists and counts of runs leave them out unless they are named."""
 
+HOOK_CHAIN = "weft.hook_chain"
+"""The attribute of runs that the code of hooks started, and of the runs below them: how many there are in their chain.
+
+A hook may start a run whose events call hooks again. The number lets such a chain end.
+"""
+
 TENANT_MARK = "@"
 """The first character of the ids of a tenant's runs: ``@acme/order-7``."""
 

@@ -1,4 +1,4 @@
-"""Format what goes into sentences: counts with their nouns, and texts of strangers. Pure."""
+"""Format what goes into sentences: counts with their nouns, words with their articles, and texts of strangers. Pure."""
 
 from __future__ import annotations
 
@@ -10,6 +10,11 @@ def pluralize(number: int, noun: str) -> str:
     """Format a count with its noun: "1 node", "2 nodes", "1,000 branches"."""
     ending = "" if number == 1 else "es" if noun.endswith(("ch", "s", "x")) else "s"
     return f"{number:,} {noun}{ending}"
+
+
+def with_article(word: str) -> str:
+    """Put the indefinite article before a word: "a node", "an object"."""
+    return f"an {word}" if word[:1].lower() in "aeiou" else f"a {word}"
 
 
 def shortened(text: str, chars_max: int = QUOTED_MAX) -> str:

@@ -42,13 +42,13 @@ def parse_traceparent(text: str) -> TraceParent | None:
 def trace_of(uid: str, root: str, trace: str) -> int:
     """Return the trace of a run: as its start said, else that of the run at the root of its tree."""
     given = parse_traceparent(trace) if trace else None
-    return given.trace_id if given is not None else _number(f"trace {root or uid}", 16)
+    return given.trace_id if given is not None else _trace_number(f"trace {root or uid}", 16)
 
 
 @lru_cache(maxsize=16_384)
 def run_span(uid: str) -> int:
     """Return the span of a run."""
-    return _number(f"run {uid}", 8)
+    return _trace_number(f"run {uid}", 8)
 
 
 def entry_span(uid: str, entry: int) -> int:
@@ -76,12 +76,18 @@ def _derived(uid: str, kind: int, first: int, second: int = 0, third: int = 0) -
 
     The last two lines spread the bits and map no two numbers to the same one.
     """
-    mixed = run_span(uid) + kind * 0x9E3779B97F4A7C15 + first * 0xBF58476D1CE4E5B9
-    mixed = (mixed + second * 0x94D049BB133111EB + third * 0xD6E8FEB86659FD93) & _MASK
+    mixed = (run_span(uid) + _distance(kind, first, second, third)) & _MASK
     mixed = ((mixed ^ (mixed >> 32)) * 0xFF51AFD7ED558CCD) & _MASK
     return mixed ^ (mixed >> 29) or 1
 
 
-def _number(text: str, size: int) -> int:
+@lru_cache(maxsize=16_384)
+def _distance(kind: int, first: int, second: int, third: int) -> int:
+    """Return how far something in a run is from the span of the run. It is the same in most runs of a workflow."""
+    distance = kind * 0x9E3779B97F4A7C15 + first * 0xBF58476D1CE4E5B9
+    return distance + second * 0x94D049BB133111EB + third * 0xD6E8FEB86659FD93
+
+
+def _trace_number(text: str, size: int) -> int:
     # Never 0, which stands for no id.
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=size).digest()) or 1

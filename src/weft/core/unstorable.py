@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from weft.core.plurals import with_article
+
 _SCALARS = frozenset({str, int, bool, float, type(None)})
 _NEVER_NAN = _SCALARS - {float}
 _NAMES = frozenset({str})
@@ -98,6 +100,11 @@ def is_too_deep(value: object, depth_max: int) -> bool:
     return bool(level)
 
 
+def is_storable_text(text: str) -> bool:
+    """Return whether every store can hold a text: it is Unicode and has no NUL."""
+    return "\0" not in text and _succeeds(text.encode)
+
+
 def unstorable_parts(value: object, path: str = "") -> Iterator[UnstorablePart]:
     """Yield every part of an encodable value that could not be read back unchanged. Call ``is_too_deep`` first."""
     match value:
@@ -113,7 +120,9 @@ def unstorable_parts(value: object, path: str = "") -> Iterator[UnstorablePart]:
             )
         case AbstractSet():
             yield UnstorablePart(
-                path, _with_article(value), "A set has no order that a replay could repeat; use a sorted list."
+                path,
+                with_article(type(value).__name__),
+                "A set has no order that a replay could repeat; use a sorted list.",
             )
         case msgspec.Raw() if not _succeeds(msgspec.json.decode, value):
             yield UnstorablePart(path, "a Raw that is not JSON", "Encode the value first.")
@@ -137,8 +146,8 @@ def find_unencodable(value: object, error: Exception) -> UnstorablePart:
     if isinstance(value, int):
         return UnstorablePart(path, "an integer of more than 4300 digits", "Pass the number as a string.")
     if _is_container(value):
-        return UnstorablePart(path, f"{_with_article(value)} that cannot be encoded ({error})", _STORABLE)
-    return UnstorablePart(path, _with_article(value), _STORABLE)
+        return UnstorablePart(path, f"{with_article(type(value).__name__)} that cannot be encoded ({error})", _STORABLE)
+    return UnstorablePart(path, with_article(type(value).__name__), _STORABLE)
 
 
 def _unstorable_keys(value: Mapping[Any, object], path: str) -> Iterator[UnstorablePart]:
@@ -235,8 +244,3 @@ def _repr(key: object) -> str:
         return f"{key!r:.60}"
     except Exception:  # noqa: BLE001  # a key may have no repr, such as an integer of 5,000 digits
         return f"<{type(key).__name__}>"
-
-
-def _with_article(value: object) -> str:
-    name = type(value).__name__
-    return f"an {name}" if name[:1].lower() in "aeiou" else f"a {name}"

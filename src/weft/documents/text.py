@@ -81,7 +81,7 @@ def read_text(text: str) -> Text:
     check_size(text)
     if text.lstrip()[:1] == "{":
         bare = _COMMENT.sub(lambda found: found[1] or "", text) if "//" in text else text
-        data = _json(bare)
+        data = _parse_json(bare)
         if data is not None:
             return Text(data, _marks_of(bare))
     try:
@@ -96,7 +96,7 @@ class _DuplicateKey(Exception):
     pass
 
 
-def _json(text: str) -> Any:
+def _parse_json(text: str) -> Any:
     """Parse JSON. Returns None on errors, because the YAML parser has better messages."""
     try:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse, parse_int=_integer)
@@ -147,7 +147,7 @@ class _Composer:
         self._next()  # the end of the document
         after = self._next()
         if not isinstance(after, yaml.StreamEndEvent):
-            raise UnreadableText("yaml", "a file can contain only one document.", line=_line(after))
+            raise UnreadableText("yaml", "a file can contain only one document.", line=_yaml_line(after))
         return built
 
     def _value(self, event: Any, depth: int) -> tuple[Any, Marks]:
@@ -162,9 +162,9 @@ class _Composer:
             raise _tagged(event, self._text)
         if kind is yaml.ScalarEvent:
             text = event.value
-            built: tuple[Any, Marks] = (_scalar(text) if event.implicit[0] else text, (_line(event), None))
+            built: tuple[Any, Marks] = (_scalar(text) if event.implicit[0] else text, (_yaml_line(event), None))
         elif depth >= DEPTH_MAX:
-            raise UnreadableText("too_deep", f"the document has more than {DEPTH_MAX} levels.", line=_line(event))
+            raise UnreadableText("too_deep", f"the document has more than {DEPTH_MAX} levels.", line=_yaml_line(event))
         elif kind is yaml.SequenceStartEvent:
             built = self._list(event, depth + 1)
         else:
@@ -176,12 +176,12 @@ class _Composer:
     def _alias(self, event: Any) -> tuple[Any, Marks]:
         found = self._anchors.get(event.anchor)
         if found is None:
-            raise UnreadableText("yaml", f"the alias *{event.anchor} comes before its anchor.", line=_line(event))
+            raise UnreadableText("yaml", f"the alias *{event.anchor} comes before its anchor.", line=_yaml_line(event))
         data, (_, parts), size = found
         self._values += size
         if self._values > VALUES_MAX:
             raise _too_big(event)
-        return data, (_line(event), parts)
+        return data, (_yaml_line(event), parts)
 
     def _list(self, event: Any, depth: int) -> tuple[Any, Marks]:
         items: list[Any] = []
@@ -190,28 +190,28 @@ class _Composer:
             item, mark = self._value(inner, depth)
             items.append(item)
             marks.append(mark)
-        return items, (_line(event), marks)
+        return items, (_yaml_line(event), marks)
 
     def _mapping(self, event: Any, depth: int) -> tuple[Any, Marks]:
         fields: dict[str, Any] = {}
         marks: dict[str, Marks] = {}
         while type(name := self._next()) is not yaml.MappingEndEvent:
             if type(name) is not yaml.ScalarEvent or name.tag is not None:
-                raise UnreadableText("yaml", "a key must be text.", line=_line(name))
+                raise UnreadableText("yaml", "a key must be text.", line=_yaml_line(name))
             key = name.value
             if key in fields:
-                raise UnreadableText("duplicate_key", f'the key "{key}" is used twice.', line=_line(name))
+                raise UnreadableText("duplicate_key", f'the key "{key}" is used twice.', line=_yaml_line(name))
             fields[key], (line, parts) = self._value(self._next(), depth)
             # A block begins on the line after its key, but the line of the key is easier to find.
-            marks[key] = (_line(name) if parts is not None else line, parts)
-        return fields, (_line(event), marks)
+            marks[key] = (_yaml_line(name) if parts is not None else line, parts)
+        return fields, (_yaml_line(event), marks)
 
 
 def _too_big(event: Any) -> UnreadableText:
-    return UnreadableText("too_big", f"the document has more than {VALUES_MAX:,} values.", line=_line(event))
+    return UnreadableText("too_big", f"the document has more than {VALUES_MAX:,} values.", line=_yaml_line(event))
 
 
-def _line(event: Any) -> int:
+def _yaml_line(event: Any) -> int:
     return int(event.start_mark.line) + 1
 
 
@@ -230,7 +230,7 @@ def _scalar(text: str) -> Any:
 
 
 def _tagged(event: Any, text: str) -> UnreadableText:
-    line = _line(event)
+    line = _yaml_line(event)
     return _bang(text, line) or UnreadableText("yaml", f"the tag {event.tag} is not allowed.", line=line)
 
 

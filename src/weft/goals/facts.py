@@ -57,10 +57,10 @@ class FactFields:
                     step.spelling("attributes", key)
             self._attributes()
             return
-        for fact, raw, at in _named(step, "needs"):
+        for fact, raw, at in _named_facts(step, "needs"):
             self.places[f"needs.{fact}"] = at
             self.needs[fact] = self._need(raw, at)
-        for fact, raw, at in _named(step, "gives"):
+        for fact, raw, at in _named_facts(step, "gives"):
             self.places[f"gives.{fact}"] = at
             self.gives[fact] = self._give(raw, at)
 
@@ -103,7 +103,7 @@ class FactFields:
     # --- attributes ---------------------------------------------------------------------------------------------
 
     def _attributes(self) -> None:
-        for fact, raw, at in _named(self.step, "attributes"):
+        for fact, raw, at in _named_facts(self.step, "attributes"):
             spec = Fields(raw, at, self.step.problems, ATTRIBUTE)
             if spec.raw and "role" not in spec:
                 spec.needed("role")
@@ -159,7 +159,7 @@ class FactFields:
         return mapping.text("name"), read_script(Fields(both, mapping.at, spec.problems, MAPPING), "script")
 
 
-def _named(step: Fields, key: str) -> Iterator[tuple[str, Any, At]]:
+def _named_facts(step: Fields, key: str) -> Iterator[tuple[str, Any, At]]:
     raw = step.raw.get(key)
     if raw is None:
         return

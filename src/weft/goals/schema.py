@@ -53,7 +53,7 @@ def document_schema() -> JsonSchema:
         "$defs": {
             "step": closed(step),
             "listed": closed({**step, "id": TEXT}, required=["id"]),
-            **_parts(),
+            **_goal_schema_parts(),
         },
     }
 
@@ -95,7 +95,7 @@ def _step() -> JsonSchema:
     }
 
 
-def _parts() -> JsonSchema:
+def _goal_schema_parts() -> JsonSchema:
     kind = {
         "anyOf": [TEXT, {"type": "object"}],
         "description": f"{', '.join(WORDS)}, with [] appended, or JSON Schema",

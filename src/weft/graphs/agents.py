@@ -33,11 +33,11 @@ def read_agent(node: Fields, key: str, reference: str, *, older: bool) -> AgentW
         agent.needed("model")
     prompt = agent.text(agent.spelling("prompt", "task"))
     return AgentWork(
-        "", _parts(agent, older=older), Expr(prompt) if prompt else None, choose=choose, config_ref=reference
+        "", _agent_parts(agent, older=older), Expr(prompt) if prompt else None, choose=choose, config_ref=reference
     )
 
 
-def _parts(agent: Fields, *, older: bool) -> dict[str, Any]:
+def _agent_parts(agent: Fields, *, older: bool) -> dict[str, Any]:
     """Return what describes an agent, in our spelling, without its prompt."""
     tools = agent.texts(agent.spelling("tools", "available_tools"))
     if older and not {"tools", "available_tools"} & set(agent.raw):

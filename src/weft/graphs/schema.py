@@ -54,7 +54,7 @@ def document_schema(types: Iterable[str] = ()) -> JsonSchema:
         "$schema": DIALECT,
         "title": "Weft graph",
         **closed(fields, required=["nodes"]),
-        "$defs": {"node": node, "listed": listed, **_parts()},
+        "$defs": {"node": node, "listed": listed, **_graph_schema_parts()},
     }
 
 
@@ -147,7 +147,7 @@ def _work_fields() -> JsonSchema:
     }
 
 
-def _parts() -> JsonSchema:
+def _graph_schema_parts() -> JsonSchema:
     percent = {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?%$"}
     entry = {
         **dict.fromkeys(routes.ENTRY, ANY),

@@ -16,7 +16,7 @@ from weft.runtime.run.replay_report import ReplayTarget, refusal_of
 
 async def check_code(run: LiveRun, machine: CodeMachine) -> LiveFinding:
     """Return whether the code fits what the run has recorded: its version, or the one that it is to follow."""
-    version = await _version(run)
+    version = await _version_to_check(run)
     program = code_program(run.code.program(run.row.workflow, version))
     if program is None:
         return not_hosted(run, version)
@@ -36,7 +36,7 @@ async def check_code(run: LiveRun, machine: CodeMachine) -> LiveFinding:
     )
 
 
-async def _version(run: LiveRun) -> str:
+async def _version_to_check(run: LiveRun) -> str:
     """Return the version to check against. Raises BadPatch if the change is none that a code run can have."""
     if not run.change.patch:
         return run.row.version

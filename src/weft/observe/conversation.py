@@ -186,7 +186,7 @@ async def _turn(service: RunService, found: TurnPlaces, number: int) -> TurnView
         operations = found.calls.get((number, place), {})
         where = f"turn/~{number}/tools/{place}"
         result = told[place] if place < len(told) else await _preview(service, operations)
-        calls.append(_call(where, call.name, call.arguments, operations, result))
+        calls.append(_call_view(where, call.name, call.arguments, operations, result))
     return TurnView(
         number=number,
         alias=answer.alias,
@@ -200,7 +200,7 @@ async def _turn(service: RunService, found: TurnPlaces, number: int) -> TurnView
     )
 
 
-def _call(where: str, tool: str, arguments: str, operations: Mapping[str, TurnPlace], result: str) -> CallView:
+def _call_view(where: str, tool: str, arguments: str, operations: Mapping[str, TurnPlace], result: str) -> CallView:
     asked, work = operations.get("approve"), _work(operations)
     decided: dict[str, Any] = values.decode(asked.output) if asked is not None and asked.status == "done" else {}
     return CallView(

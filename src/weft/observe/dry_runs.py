@@ -182,13 +182,14 @@ async def _repeated(
     while decided := await inputs.decided(machine.follow):
         for event in decided:
             _evolve(machine, inputs, [event])
-            begun = _begun(row, machine, event)
-            if begun is not None:
-                found[begun.place] = begun
+            planned = _planned_place(row, machine, event)
+            if planned is not None:
+                found[planned.place] = planned
     return list(found.values())
 
 
-def _begun(row: RunRow, machine: Machine, event: e.AnyEvent) -> PlannedPlace | None:
+def _planned_place(row: RunRow, machine: Machine, event: e.AnyEvent) -> PlannedPlace | None:
+    """Return the place at which an event begins work or a wait; None if it begins neither."""
     task = getattr(event, "task", None)
     scheduled = task if isinstance(task, e.TaskScheduled) else event
     if not isinstance(scheduled, _BEGIN):

@@ -446,6 +446,12 @@ PAGES: dict[str, ErrorPage] = {
         "runs may be 32 levels deep.",
         "End the workflow before it starts itself again, or raise the limit: weft.App(tree_depth=64).",
     ),
+    "limit.agent_depth": ErrorPage(
+        "A run of an agent ended before it began: there are 8 agents above it already.",
+        "An agent that calls itself, or two that call each other, would never end. Other runs between the agents do "
+        "not count.",
+        "Offer an agent only tools that are below it. The agent that called the last one is told of the failure.",
+    ),
     "limit.tree_runs": ErrorPage(
         "A run cannot start a child: its tree has too many open runs.",
         "A tree may have 20,000 open runs. Runs that are over do not count.",

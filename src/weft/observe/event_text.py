@@ -51,6 +51,8 @@ def _said(event: Any) -> str:
 def _of_place(event: ViewEvent, at: str) -> str:
     """Describe work, waits and answers at a location."""
     match event:
+        case e.TaskScheduled(node=node, token="") if node == at and node:
+            return f"{at} began its work"  # a goal run says before that the step started
         case e.TaskScheduled(step=step):
             return f"{at} started{f', step {step}' if step != at else ''}"
         case e.TaskSucceeded(attempt=attempt, copied=copied):

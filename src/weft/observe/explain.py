@@ -9,6 +9,7 @@ import msgspec
 
 from weft.core.decider import Machine
 from weft.core.run.state import State
+from weft.errors import RunUnreadable
 from weft.observe.diagnosis import Diagnosis, Hold, IdleTask, brief, time_of
 from weft.observe.explanation import Explanation
 from weft.observe.progress import progress_of
@@ -26,7 +27,13 @@ from weft.runtime.unreadable import NOT_UNDONE
 
 async def explain(service: RunService, row: RunRow) -> Explanation:
     """Explain a run, in sentences and as data. Raises NotFound."""
-    machine, problem = await try_read_run(service, row)
+    return await explain_read(service, row, *await try_read_run(service, row))
+
+
+async def explain_read(
+    service: RunService, row: RunRow, machine: Machine | None, problem: RunUnreadable | None
+) -> Explanation:
+    """Explain a run whose machine was read, or could not be read."""
     if problem is not None:
         summary = f"it was cancelled. {NOT_UNDONE} {row.fault}" if row.status == "cancelled" else problem.message
         hint = problem.hint

@@ -21,7 +21,7 @@ async def check_graph(run: LiveRun, machine: GraphMachine) -> LiveFinding:
     if run.change.patch:
         plan = await run.dry_run(run.change.patch)
         if plan.refusals:
-            return _refused(plan.refusals[0], graph)
+            return _refused_change(plan.refusals[0], graph)
         changed = await run.service.reader.version(run.row.workflow, plan.version)
         assert changed is not None, "the dry run has read it"
         graph = changed.graph
@@ -33,7 +33,7 @@ async def check_graph(run: LiveRun, machine: GraphMachine) -> LiveFinding:
     return findings[0] if findings else await _misfit(run, machine)
 
 
-def _refused(refusal: PatchRefusal, graph: GraphModel) -> LiveFinding:
+def _refused_change(refusal: PatchRefusal, graph: GraphModel) -> LiveFinding:
     """Return the finding about a refused change. Tokens of many runs at one node are one group."""
     found = refused_change(refusal)
     node = found.place.rpartition("/")[0]

@@ -100,10 +100,10 @@ class GraphPath:
         for name in [name for tier in node.tiers for name in tier] if node is not None else []:
             if name not in taken:
                 edge = self._graph.edges[name]
-                self._refused[edge.to] = _refusal(edge, event, verdicts.get(name))
+                self._refused[edge.to] = _skipped_edge(edge, event, verdicts.get(name))
 
 
-def _refusal(edge: Edge, event: e.NodeRouted, verdict: e.EdgeVerdict | None) -> NodeSkip:
+def _skipped_edge(edge: Edge, event: e.NodeRouted, verdict: e.EdgeVerdict | None) -> NodeSkip:
     if edge.errors is not None and not event.caught:
         return NodeSkip(node=edge.to, why="no_failure", at=event.node)
     if verdict is None:
@@ -133,11 +133,11 @@ def _taken_edge(graph: GraphModel, event: e.NodeRouted, taken: e.Taken) -> Taken
 def _conditions(edge: Edge, verdict: e.EdgeVerdict | None) -> tuple[SeenCondition | None, list[str] | None]:
     """Return the condition of an edge, or the errors that it catches."""
     if edge.when is not None:
-        return SeenCondition(_text(edge.when.source), verdict.seen if verdict is not None else {}), None
+        return SeenCondition(_condition_text(edge.when.source), verdict.seen if verdict is not None else {}), None
     return None, list(edge.errors) if edge.errors is not None else None
 
 
-def _text(source: Any) -> str:
+def _condition_text(source: Any) -> str:
     return source if isinstance(source, str) else preview_text(source, chars_max=120)
 
 

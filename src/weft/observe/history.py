@@ -195,7 +195,7 @@ class History:
             case e.AskAnswered(decided=True) if operation.kind == "step":
                 operation.why = ""  # a person has decided whether to perform the step
             case e.AskAnswered(decided=True):
-                end(operation, "done", at, _answer(event))
+                end(operation, "done", at, _recorded_answer(event))
             case e.ChildEnded(status=status, output=output, failure=failure):
                 operation.failure = failure
                 end(operation, "done" if status == "completed" else status, at, bytes(output))
@@ -282,7 +282,7 @@ class History:
         self._drop(event.dropped)
 
 
-def _answer(event: e.AskAnswered) -> bytes:
+def _recorded_answer(event: e.AskAnswered) -> bytes:
     answer: dict[str, Any] = {"approved": event.approved, "by": event.by, "reason": event.reason}
     kept = {name: part for name, part in answer.items() if part != ""}
     return msgspec.json.encode(kept if bytes(event.form) == b"null" else {**kept, "form": event.form})

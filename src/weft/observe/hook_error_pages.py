@@ -18,6 +18,11 @@ HOOK_PAGES: dict[str, tuple[str, str, str]] = {
         "It is an expression in CEL over the fields of the event, such as attributes, workflow or error.",
         "Correct it. The message shows where the error is, or which field does not exist.",
     ),
+    "limit.hook_chain": (
+        "A hook cannot start a run: hooks have started 32 runs one after the other.",
+        "A hook on run_failed that starts a run which fails would go on for ever. The delivery of the hook fails.",
+        "Let the hook leave out runs that hooks have started, with a filter over the attribute weft.hook_chain.",
+    ),
     "hook.bad_function": (
         "Something cannot be a hook.",
         "A hook is a function or a step of the same app that takes one event.",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from weft.core.durations import format_ms, format_rate
+from weft.core.durations import format_ms
 from weft.core.ids import Millis
 from weft.core.run.state import OpenTask
 from weft.observe.diagnosis import IdleTask
+from weft.observe.limit_views import describe_standing
 from weft.ports.memos import Memos
-from weft.ports.tasks import STEP_LIMIT, KeyLimit, QueueLimits, TaskOffer, TaskStanding
+from weft.ports.tasks import STEP_LIMIT, QueueLimits, TaskOffer
 from weft.runtime.held_models import MODEL_QUEUE, hold_of
 from weft.runtime.service import RunService
 
@@ -52,19 +53,3 @@ async def published(service: RunService, offers: Sequence[TaskOffer]) -> set[int
     limits = await tasks.limits() if offers else {}
     on_streams = [offer for offer in offers if offer.queue in limits and limits[offer.queue].stream]
     return {offer.task for offer in on_streams if await tasks.standing(offer.uid, offer.task) is None}
-
-
-def describe_standing(limits: KeyLimit | QueueLimits, found: TaskStanding) -> str:
-    """Say what a limit allows, and where something that waits for it stands."""
-    who = f" ({', '.join(found.runs)})" if found.runs else ""
-    return f"{allowed(limits)}; {found.running:,} under way, {found.ahead:,} ahead of it{who}"
-
-
-def allowed(limits: KeyLimit | QueueLimits) -> str:
-    """Say what a limit allows."""
-    if limits.concurrency == 0:
-        return "it is paused"
-    parts = [f"{limits.concurrency:,} at once"] if limits.concurrency is not None else []
-    if limits.rate is not None:
-        parts.append(format_rate(limits.rate, limits.per_ms))
-    return f"allowed are {' and '.join(parts)}"

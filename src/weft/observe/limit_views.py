@@ -1,10 +1,11 @@
-"""Limits per key as people see them: what is declared, which keys wait, and which of them are full."""
+"""Limits as people see them: what is declared, which keys wait, which of them are full, and who is ahead of a task."""
 
 from __future__ import annotations
 
 import msgspec
 
-from weft.ports.tasks import KeyLimit, KeyLimits, LimitedKey
+from weft.core.durations import format_rate
+from weft.ports.tasks import KeyLimit, KeyLimits, LimitedKey, QueueLimits, TaskStanding
 
 KEYS_MAX = 200
 """How many keys are shown: those with the most waiting."""
@@ -40,10 +41,12 @@ async def read_limits(store: KeyLimits) -> list[LimitView]:
     declared = await store.declared()
     rows = await store.limited_keys(limit=KEYS_MAX)
     names = sorted(declared.keys() | {row.limit for row in rows})
-    return [_view(name, declared.get(name, KeyLimit()), [row for row in rows if row.limit == name]) for name in names]
+    return [
+        _limit_view(name, declared.get(name, KeyLimit()), [row for row in rows if row.limit == name]) for name in names
+    ]
 
 
-def _view(full: str, limit: KeyLimit, rows: list[LimitedKey]) -> LimitView:
+def _limit_view(full: str, limit: KeyLimit, rows: list[LimitedKey]) -> LimitView:
     kind, _, name = full.partition("/")
     return LimitView(
         kind=kind,
@@ -62,3 +65,19 @@ def _view(full: str, limit: KeyLimit, rows: list[LimitedKey]) -> LimitView:
             for row in rows
         ],
     )
+
+
+def describe_standing(limits: KeyLimit | QueueLimits, found: TaskStanding) -> str:
+    """Say what a limit allows, and where something that waits for it stands."""
+    who = f" ({', '.join(found.runs)})" if found.runs else ""
+    return f"{_allowed(limits)}; {found.running:,} under way, {found.ahead:,} ahead of it{who}"
+
+
+def _allowed(limits: KeyLimit | QueueLimits) -> str:
+    """Say what a limit allows."""
+    if limits.concurrency == 0:
+        return "it is paused"
+    parts = [f"{limits.concurrency:,} at once"] if limits.concurrency is not None else []
+    if limits.rate is not None:
+        parts.append(format_rate(limits.rate, limits.per_ms))
+    return f"at most {' and '.join(parts)}"

@@ -70,7 +70,7 @@ async def read_models(hosts: Hosts, memos: Memos, now: Millis, own: Iterable[Mod
     counts: dict[str, int] = {}
     for host in await hosts.list_all():
         for described in host.about.get("models", ()) if not host.gone else ():
-            view = _read(described)
+            view = _read_model_view(described)
             if view is not None:
                 counts[view.name] = counts.get(view.name, 0) + 1
                 found.setdefault(view.name, view)
@@ -80,7 +80,7 @@ async def read_models(hosts: Hosts, memos: Memos, now: Millis, own: Iterable[Mod
     ]
 
 
-def _read(described: Any) -> ModelView | None:
+def _read_model_view(described: Any) -> ModelView | None:
     try:
         return msgspec.convert(described, ModelView)
     except msgspec.ValidationError:

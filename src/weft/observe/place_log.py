@@ -71,15 +71,16 @@ class PlaceLog:
         self._of: dict[int, RunPlace] = {}
 
     def add(self, stored: StoredEvent) -> None:
-        """Add the next record of the log."""
+        """Add the next record of the log. Raises Corrupt if it cannot be decoded, and then changes nothing."""
+        history = self.history
+        events = history.unfold(stored)
         seq, at = stored.seq, stored.at
         if not self.times:
             self.first = seq
         self.seq = seq
         self.times.append(at)
-        history = self.history
         subjects: tuple[str | RunPlace | None, ...] = ()
-        for event in history.unfold(stored):
+        for event in events:
             operation = history.apply(event, stored)
             place = self._note(operation, seq, at) if operation is not None else None
             for other in history.also_changed:

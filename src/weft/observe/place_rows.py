@@ -69,13 +69,13 @@ def find_places(log: PlaceLog, search: PlaceSearch) -> tuple[list[PlaceRow], int
 
 def matching_places(log: PlaceLog, search: PlaceSearch) -> Iterator[RunPlace]:
     """Yield the places that are wanted, without a limit."""
-    for place in _ordered(log, search):
+    for place in _ordered_places(log, search):
         standing = place.standing(search.seq)
         if standing is not None and _matches(place, standing, search):
             yield place
 
 
-def _ordered(log: PlaceLog, search: PlaceSearch) -> Iterator[RunPlace]:
+def _ordered_places(log: PlaceLog, search: PlaceSearch) -> Iterator[RunPlace]:
     places = log.until(search.seq)
     if search.order == "last":
         until = len(places) if search.after is None else min(len(places), search.after - 1)
@@ -94,7 +94,7 @@ def _matches(place: RunPlace, standing: PlaceChange, search: PlaceSearch) -> boo
     text = search.text.casefold()
     return not text or any(
         text in one.casefold()
-        for one in (place.operation.location, place.operation.what, standing.why, _failure(standing))
+        for one in (place.operation.location, place.operation.what, standing.why, _place_failure(standing))
     )
 
 
@@ -120,12 +120,12 @@ def row_of(place: RunPlace, standing: PlaceChange) -> PlaceRow:
         branch=_branch(operation.location),
         child=operation.child,
         why=standing.why,
-        failure=_failure(standing),
+        failure=_place_failure(standing),
         output_bytes=len(standing.output) if standing.status == "done" else 0,
     )
 
 
-def _failure(standing: PlaceChange) -> str:
+def _place_failure(standing: PlaceChange) -> str:
     failure = standing.failure
     return f"{failure.type}: {failure.message}".partition("\n")[0][:500] if failure is not None else ""
 

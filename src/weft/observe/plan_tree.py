@@ -70,11 +70,11 @@ def _lines(machine: GoalMachine, plan: GoalPlan) -> Iterator[PlanLine]:
             yield PlanLine(step=step, depth=depth, kind="repeated")
             continue
         shown.add(step)
-        yield _line(machine, step, depth)
+        yield _plan_line(machine, step, depth)
         stack += [(provider, depth + 1) for provider in reversed(_providers(plan, step))]
 
 
-def _line(machine: GoalMachine, step: str, depth: int) -> PlanLine:
+def _plan_line(machine: GoalMachine, step: str, depth: int) -> PlanLine:
     run = machine.state.steps.get(step)
     lacks = _lacks(machine, step)
     if run is None:

@@ -48,14 +48,14 @@ async def question_log(service: RunService, row: RunRow, log: PlaceLog, place: s
     last = found.changes[-1]
     until = log.seq if last.status == "open" else last.seq  # an answer that does not settle it changes no place
     page = [stored async for stored in service.reader.events(row, after=found.began - 1, until=until)]
-    return _read(found, await read_parts(service, row, page, Unfolding()))
+    return _read_question_log(found, await read_parts(service, row, page, Unfolding()))
 
 
 def _is_question(place: RunPlace, name: str) -> bool:
     return place.operation.kind == "ask" and place.operation.location == name
 
 
-def _read(place: RunPlace, parts: list[EventPart]) -> QuestionLog | None:
+def _read_question_log(place: RunPlace, parts: list[EventPart]) -> QuestionLog | None:
     number = place.began
     opened: e.AskOpened | None = None
     votes: list[Vote] = []

@@ -63,7 +63,7 @@ async def actions_of(service: RunService, row: RunRow, state: State | None) -> R
         try:
             await service.judge(row, c.RetryRun())
         except WeftError as error:
-            found["retry"] = _refused(error)
+            found["retry"] = _refused_action(error)
     is_over = row.status in OVER_STATUSES
     return RunActions(
         **found,
@@ -78,11 +78,11 @@ def _action(check: Callable[[], str | None]) -> RunAction:
     try:
         why_not = check()
     except WeftError as error:
-        return _refused(error)
+        return _refused_action(error)
     return RunAction(allowed=False, why_not=why_not) if why_not else ALLOWED
 
 
-def _refused(error: WeftError) -> RunAction:
+def _refused_action(error: WeftError) -> RunAction:
     return RunAction(allowed=False, why_not=f"{error.message} {error.hint or ''}".strip())
 
 

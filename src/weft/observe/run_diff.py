@@ -78,7 +78,7 @@ def _differences(a: TraceItem, b: TraceItem, load: Load) -> Iterator[Difference]
     sides["conditions"] = a.conditions, b.conditions
     sides["outcome"] = a.outcome, b.outcome
     if a.value != b.value:
-        sides["value"] = _value(a, load), _value(b, load)
+        sides["value"] = _item_value(a, load), _item_value(b, load)
     sides["attempts"] = a.attempts, b.attempts
     sides["decided"] = a.by, b.by
     for aspect, (left, right) in sides.items():
@@ -87,7 +87,7 @@ def _differences(a: TraceItem, b: TraceItem, load: Load) -> Iterator[Difference]
             yield Difference(a.place, aspect, changes)
 
 
-def _value(item: TraceItem, load: Load) -> Any:
+def _item_value(item: TraceItem, load: Load) -> Any:
     """Return the value of an item; none if it has not ended."""
     return UNSET if item.ended is None else load(item.value)
 

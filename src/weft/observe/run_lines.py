@@ -28,10 +28,10 @@ class RunLine(msgspec.Struct, frozen=True):
 async def read_lines(service: RunService, rows: Sequence[RunRow]) -> list[RunLine]:
     """Return what a list shows about runs."""
     known: dict[RunUid, RunRow | None] = {row.uid: row for row in rows}
-    return [await _line(service, row, known) for row in rows]
+    return [await _run_line(service, row, known) for row in rows]
 
 
-async def _line(service: RunService, row: RunRow, known: dict[RunUid, RunRow | None]) -> RunLine:
+async def _run_line(service: RunService, row: RunRow, known: dict[RunUid, RunRow | None]) -> RunLine:
     parent = root = None
     above = row.parent
     for _ in range(ABOVE_MAX):
@@ -43,11 +43,11 @@ async def _line(service: RunService, row: RunRow, known: dict[RunUid, RunRow | N
         if found is None:
             break  # it was deleted
         parent, root, above = parent or found.id, found.id, found.parent
-    failure = await _failure(service, row) if row.status == "failed" and row.fault is None else None
+    failure = await _run_failure(service, row) if row.status == "failed" and row.fault is None else None
     return RunLine(row, parent, root or row.id, failure)
 
 
-async def _failure(service: RunService, row: RunRow) -> Failure | None:
+async def _run_failure(service: RunService, row: RunRow) -> Failure | None:
     """Return the failure in the last event of a failed run; None if it cannot be read."""
     try:
         stored = await service.store.log.events(row.uid, after=Seq(row.seq - 1), limit=1)

@@ -92,7 +92,7 @@ class RunTrace:
         item = self._item(self._views.aligned_place(self._machine, seq, place), kind, at)
         self._numbers[seq] = item.place
         self._tokens[place] = item.place
-        item.input = bytes(task.input) if task is not None else _first(event, "input", "about")
+        item.input = bytes(task.input) if task is not None else _first(event, "about", "input")
         if task is None and seq not in {**state.timers, **state.waits, **state.asks, **state.children}:
             item.ended, item.outcome = at, "done"
             item.value = b"null" if kind in _OF_ITS_OWN else _first(event, "value", "output", "winner")
@@ -166,11 +166,10 @@ class RunTrace:
 
 
 def _first(event: e.AnyEvent, *fields: str) -> bytes:
-    """Return the first of these fields that the event has, as JSON."""
+    """Return the first of these fields that the event has and that is not null, as JSON."""
     for field in fields:
         found = getattr(event, field, None)
-        if isinstance(found, msgspec.Raw):
-            return bytes(found) or b"null"
-        if found is not None:
-            return msgspec.json.encode(found)
+        value = bytes(found) if isinstance(found, msgspec.Raw) else msgspec.json.encode(found)
+        if value not in (b"", b"null"):
+            return value
     return b"null"

@@ -216,7 +216,7 @@ def _not_begun(diagnosis: Diagnosis) -> str:
         return "no host has claimed it yet"
     if diagnosis.missing_version:
         return f"it waits for {missing_sentence(diagnosis.workflow, diagnosis.missing_version)}"
-    return f'no host has claimed it: no running host offers "{diagnosis.workflow}"{_version(diagnosis)}'
+    return f'no host has claimed it: no running host offers "{diagnosis.workflow}"{_in_version(diagnosis)}'
 
 
 def _start_sentence(wait: StartWait, starts_at: datetime | None) -> str:
@@ -251,7 +251,7 @@ def start_words(wait: StartWait | None, starts_at: datetime | None) -> str:
             return f"quiet, until {when}"
 
 
-def _version(diagnosis: Diagnosis) -> str:
+def _in_version(diagnosis: Diagnosis) -> str:
     return f" in version {diagnosis.version}" if diagnosis.version else ""
 
 
@@ -286,7 +286,7 @@ def _start_hint(diagnosis: Diagnosis) -> str:
     if diagnosis.start_wait is not None:
         return f"To see what it waits for: weft explain {diagnosis.start_wait.behind}"
     if diagnosis.is_offered:
-        return f"A host that has {diagnosis.workflow}{_version(diagnosis)} will claim it."
+        return f"A host that has {diagnosis.workflow}{_in_version(diagnosis)} will claim it."
     advice = "Run its program, or: weft serve app.py."
     if diagnosis.missing_version:
         advice = host_advice(diagnosis.workflow, diagnosis.style, diagnosis.missing_version)

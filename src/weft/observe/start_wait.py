@@ -6,7 +6,7 @@ from datetime import datetime
 
 from weft.core.start_rules import StartRule, decode_rule, key_of_slot, kind_of_slot
 from weft.observe.diagnosis import StartWait, time_of
-from weft.observe.idle_task import describe_standing
+from weft.observe.limit_views import describe_standing
 from weft.ports.store import NEVER, RunRow
 from weft.ports.tasks import RUN_TASK, WORKFLOW_LIMIT
 from weft.runtime.service import RunService

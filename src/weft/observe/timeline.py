@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Literal
 
 import msgspec
@@ -23,6 +24,10 @@ _WAITS: dict[str, Wait] = {
     "receive": "message",
     "child": "run",
 }
+
+
+StandingPlace = tuple[RunPlace, PlaceChange]
+"""A place, and how it stands."""
 
 
 class Span(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -77,35 +82,35 @@ class TimeWindow(msgspec.Struct, frozen=True):
 
 def timeline_of(places: Iterable[RunPlace], seq: int, window: TimeWindow) -> list[TimelineRow]:
     """Return a row for each box, in the order in which they began."""
-    by_box: dict[str, list[RunPlace]] = {}
+    by_box: dict[str, list[StandingPlace]] = {}
     for place in places:
-        if place.standing(seq) is not None:
-            by_box.setdefault(place.box, []).append(place)
+        standing = place.standing(seq)
+        if standing is None:
+            continue
+        found = by_box.get(place.box)
+        if found is None:
+            by_box[place.box] = [(place, standing)]
+        else:
+            found.append((place, standing))
     return [_row(box, found, seq, window) for box, found in by_box.items()]
 
 
 def place_row(place: RunPlace, seq: int, window: TimeWindow) -> TimelineRow:
     """Return the row of one place."""
-    row = _row(place.box, [place], seq, window)
     standing = place.standing(seq)
     assert standing is not None
+    row = _row(place.box, [(place, standing)], seq, window)
     return msgspec.structs.replace(row, number=place.number, place=place.operation.location, mark=standing.mark)
 
 
-def _row(box: str, places: list[RunPlace], seq: int, window: TimeWindow) -> TimelineRow:
-    ends = [_end(place, seq) for place in places]
-    closed = [end for end in ends if end is not None]
-    until = max(closed) if len(closed) == len(ends) else None
-    row = TimelineRow(box, len(places), places[0].changes[0].at, until)
+def _row(box: str, places: list[StandingPlace], seq: int, window: TimeWindow) -> TimelineRow:
+    ends = [standing.at for _, standing in places if standing.status != "open"]
+    until = max(ends) if len(ends) == len(places) else None
+    row = TimelineRow(box, len(places), places[0][0].changes[0].at, until)
     if len(places) > SPANS_PER_BOX_MAX:
-        return msgspec.structs.replace(row, columns=_counts(places, ends, window))
-    spans = [span for place in places for span in _spans(place, seq, window.now) if _is_in(span, window)]
+        return msgspec.structs.replace(row, columns=_counts([place.changes[0].at for place, _ in places], ends, window))
+    spans = [span for place, _ in places for span in _spans(place, seq, window.now) if _is_in(span, window)]
     return msgspec.structs.replace(row, spans=spans)
-
-
-def _end(place: RunPlace, seq: int) -> int | None:
-    standing = place.standing(seq)
-    return None if standing is None or standing.status == "open" else standing.at
 
 
 def _spans(place: RunPlace, seq: int, now: int) -> Iterator[Span]:
@@ -137,18 +142,17 @@ def _is_in(span: Span, window: TimeWindow) -> bool:
     return span.since <= window.until and (span.until is None or span.until >= window.since)
 
 
-def _counts(places: list[RunPlace], ends: list[int | None], window: TimeWindow) -> list[int]:
+def _counts(starts: list[int], ends: list[int], window: TimeWindow) -> list[int]:
     """Return for each column how many places were open at once, at most."""
-    changes = [(place.changes[0].at, 1) for place in places]
-    changes += [(end, -1) for end in ends if end is not None]
-    counts = [0] * window.columns
-    column, now = 0, 0
-    for at, by in sorted(changes):
-        if at > window.until:
-            break
-        reached = window.column(at) if at > window.since else 0
-        counts[column + 1 : reached + 1] = [now] * (reached - column)
-        column, now = reached, now + by
-        counts[column] = max(counts[column], now) if at >= window.since else now
-    counts[column + 1 :] = [now] * (window.columns - column - 1)
+    # A change is one number, so that very many are sorted quickly. At the same moment, ends come before starts.
+    changes = sorted([at << 1 for at in ends] + [at << 1 | 1 for at in starts])
+    end = bisect_left(changes, (window.until + 1) << 1)
+    index = bisect_left(changes, window.since << 1, 0, end)
+    now = sum([change & 1 or -1 for change in changes[:index]])
+    counts = []
+    for column in range(window.columns):
+        after = bisect_right(changes, column, index, end, key=lambda change: window.column(change >> 1))
+        levels = list(accumulate([change & 1 or -1 for change in changes[index:after]], initial=now))
+        counts.append(max(levels))
+        index, now = after, levels[-1]
     return counts

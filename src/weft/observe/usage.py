@@ -78,7 +78,7 @@ async def usage_of(service: RunService, row: RunRow) -> RunUsage:
     budgets = [await _budget(service, uid) for uid in state.scopes]
     return RunUsage(
         run=row.id,
-        units=[_unit(one) for one in _ordered(own)],
+        units=[_unit(one) for one in _ordered_usage(own)],
         has_budget=state.budget is not None,
         budgets=[found for found in budgets if found is not None],
         spenders=_spenders(accounts, names),
@@ -116,7 +116,7 @@ async def _budget(service: RunService, uid: str) -> BudgetUsage | None:
     if owner is None:
         return None
     rows = await service.store.budgets.read([uid])
-    return BudgetUsage(run=RunId(owner.id), units=[_unit(row) for row in _ordered(rows) if row.limit is not None])
+    return BudgetUsage(run=RunId(owner.id), units=[_unit(row) for row in _ordered_usage(rows) if row.limit is not None])
 
 
 def _total(rows: Iterable[LedgerRow]) -> list[LedgerRow]:
@@ -136,7 +136,9 @@ def _spenders(rows: Iterable[LedgerRow], names: dict[RunUid, RunRow]) -> list[Sp
         if row.spent:
             by_scope.setdefault(row.scope, []).append(row)
     found = [
-        Spender(run=run.id, workflow=run.workflow, units=[_unit(row) for row in _ordered(by_scope[account_of(uid)])])
+        Spender(
+            run=run.id, workflow=run.workflow, units=[_unit(row) for row in _ordered_usage(by_scope[account_of(uid)])]
+        )
         for uid, run in names.items()
         if account_of(uid) in by_scope
     ]
@@ -152,7 +154,7 @@ def _cost(spender: Spender) -> tuple[int, ...]:
 _ORDER = ("money", "tokens", "calls", "tools", "time", "tool")
 
 
-def _ordered(rows: Iterable[LedgerRow]) -> Sequence[LedgerRow]:
+def _ordered_usage(rows: Iterable[LedgerRow]) -> Sequence[LedgerRow]:
     return sorted(rows, key=lambda row: (_ORDER.index(row.unit.partition(":")[0]), row.unit))
 
 
@@ -164,11 +166,11 @@ def _unit(row: LedgerRow) -> UnitUsage:
         reserved=row.reserved,
         limit=row.limit,
         left=None if row.left is None else max(0, row.left),
-        text=_text(row),
+        text=_usage_text(row),
     )
 
 
-def _text(row: LedgerRow) -> str:
+def _usage_text(row: LedgerRow) -> str:
     """Say how much of a unit was used and is left: "0.25 USD spent, 0.10 USD reserved, 1.65 USD of 2.00 USD left"."""
     parts = [f"{'at most ' if row.at_most else ''}{amount_text(row.unit, row.spent)} spent"]
     if row.reserved:

@@ -10,14 +10,14 @@ import asyncio
 import contextlib
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import TypeVar
 
 import msgspec
 
 from weft.cache import BoundedCache
 from weft.core.decider import Machine
-from weft.errors import LimitExceeded, RunUnreadable
+from weft.errors import Corrupt, LimitExceeded, RunUnreadable
 from weft.observe.box_standing import BoxStanding
 from weft.observe.cpu_time import CpuTime
 from weft.observe.past_machines import PastMachines
@@ -25,22 +25,25 @@ from weft.observe.pictures import Picture
 from weft.observe.pictures.drawn import DrawnPicture, digest_of, draw
 from weft.observe.place_log import PlaceLog
 from weft.observe.run_moment import PictureDrawer, RunMoment
-from weft.observe.runs import live_machine
+from weft.observe.runs import live_machine, try_read_run
 from weft.observe.styles import views_of
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService
-from weft.runtime.unreadable import readable
+from weft.runtime.unreadable import stored_page, undecodable
 
 T = TypeVar("T")
 
 IDLE_SECONDS = 60.0
 PLACES_MAX = 200_000
+LONG_RUN_EVENTS = 1_000
+"""From so many events on, the newest machine of a run is kept for the next request."""
 EVENTS_PER_TURN = 500
-SHARE_MAX = 0.02
-"""The largest part of the time that the viewers of a busy run may take."""
+SHARE_MAX = 0.008
+"""The largest part of the time that the viewers of a busy run may take on the loop. Reading its events in a thread
+takes a quarter more."""
 TURN_SECONDS_MAX = 0.01
 """The CPU time after which further events of a busy run are left for later."""
-PAUSE_SECONDS_MAX = 2.0
+PAUSE_SECONDS_MAX = 3.0
 BOXES_MAX = 5_000
 LAYOUTS_MAX = 200
 
@@ -72,12 +75,19 @@ class ViewedRun:
         self.used_at = 0.0
         self._machines = machines or PastMachines()
         self._reading = asyncio.Lock()
+        self._newest: Machine | None = None
+        self._reading_newest = asyncio.Lock()
         self._last: _Seen | None = None
         self._drawer: PictureDrawer | None = None
         self._next_at = 0.0
         """When more events of a busy run may be added, in the time of the loop."""
         self.is_behind = False
         """Whether events of a busy run were left for later."""
+
+    @property
+    def size(self) -> int:
+        """How much is kept: places, and what the newest machine has of them."""
+        return len(self.log.places) + (self._newest.state.seq // 2 if self._newest is not None else 0)
 
     async def refresh(self, service: RunService, row: RunRow, *, is_busy: Callable[[], bool] | None = None) -> None:
         """Add the events that were committed since the last call. Raises RunUnreadable.
@@ -102,14 +112,36 @@ class ViewedRun:
 
     async def _add_page(self, service: RunService, row: RunRow) -> bool:
         """Add the next events. Returns whether they were the last ones."""
-        page, problem = await readable(service.store.log, row, after=self.log.seq, limit=EVENTS_PER_TURN)
+        page, problem = await stored_page(service.store.log, row, after=self.log.seq, limit=EVENTS_PER_TURN)
         for stored in page:
-            self.log.add(stored)
+            try:
+                self.log.add(stored)
+            except Corrupt as error:
+                problem = undecodable(row, stored, error)
+                break
         self.log.counts.advance(self.log.seq)
         self._drawer_of(row).follow(self.log.places, len(self.log.drops), self.log.seq)
         if problem is not None:
             raise problem
         return len(page) < EVENTS_PER_TURN
+
+    async def newest(self, service: RunService, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:
+        """Return the machine of the run, or why it cannot be read, as ``try_read_run`` does. It must not be changed.
+
+        What was read from the store serves as long as the run has no new event: reading a long run takes long.
+        """
+        async with self._reading_newest:
+            live = live_machine(service, row)
+            if live is not None:
+                self._newest = None
+                return live, None
+            known = self._newest
+            if known is None or row.fault is not None or known.state.seq != row.seq:
+                known, problem = await try_read_run(service, row)
+                if known is None:
+                    return None, problem
+                self._newest = known
+            return known, None
 
     async def machine(self, service: RunService, row: RunRow, seq: int) -> Machine:
         """Return the machine of the run after an event. It must not be changed."""
@@ -142,11 +174,11 @@ class ViewedRun:
         """Return the picture and the standing after an event. The last ones are kept for other viewers."""
         async with self._reading:
             if self._last is None or self._last.standing.seq != seq:
-                live = live_machine(service, row) if seq == self.log.seq else None
+                now = live_machine(service, row) or self._newest if seq == self.log.seq else None
                 if not views_of(row.style).draws_state:
                     self._last = self._look(row, None, seq)
-                elif live is not None and live.state.seq == seq:
-                    self._last = self._look(row, live, seq)
+                elif now is not None and now.state.seq == seq:
+                    self._last = self._look(row, now, seq)
                 else:
                     self._last = await self._machines.read(
                         service, row, seq, lambda machine: self._look(row, machine, seq)
@@ -206,9 +238,18 @@ class ViewedRuns:
         """
         found = self._used(row)
         is_enough = found.is_behind and row.uid in self._watchers and (seq or 0) <= found.log.seq
-        if not is_enough:
+        if not is_enough or row.ended_at is not None:
             await found.refresh(service, row)
         return found
+
+    async def newest(self, service: RunService, row: RunRow) -> tuple[Machine | None, RunUnreadable | None]:
+        """Return the machine of a run, or why it cannot be read, as ``try_read_run`` does. It must not be changed.
+
+        That of a long run is kept while somebody looks at it. Raises NotFound.
+        """
+        if row.seq < LONG_RUN_EVENTS:
+            return await try_read_run(service, row)
+        return await self._used(row).newest(service, row)
 
     @contextlib.contextmanager
     def watch(self, row: RunRow) -> Iterator[None]:
@@ -232,16 +273,26 @@ class ViewedRuns:
         self, service: RunService, row: RunRow, *, is_busy: Callable[[], bool] | None = None
     ) -> tuple[ViewedRun, RunUnreadable | None]:
         """Return the fold of a run as far as its log can be read, and the error about the next event, if any."""
+        return await self._readable(row, self.get(service, row, is_busy=is_busy))
+
+    async def get_readable_until(
+        self, service: RunService, row: RunRow, seq: int | None
+    ) -> tuple[ViewedRun, RunUnreadable | None]:
+        """Return the fold of a run as ``get_until`` does, as far as its log can be read, and the error, if any."""
+        return await self._readable(row, self.get_until(service, row, seq))
+
+    async def _readable(self, row: RunRow, got: Awaitable[ViewedRun]) -> tuple[ViewedRun, RunUnreadable | None]:
         try:
-            return await self.get(service, row, is_busy=is_busy), None
+            return await got, None
         except RunUnreadable as problem:
             return self._runs.setdefault(row.uid, ViewedRun()), problem
 
     async def drawn(self, picture: Picture) -> DrawnPicture:
         """Lay a picture out in a thread, once per digest. Raises LimitExceeded."""
-        if len(picture.boxes) > BOXES_MAX:
+        boxes = sum(box.shape != "start" or bool(box.title) for box in picture.boxes)  # the dot at the start is no box
+        if boxes > BOXES_MAX:
             raise LimitExceeded(
-                f"The picture has {len(picture.boxes):,} boxes; at most {BOXES_MAX:,} are drawn.",
+                f"The picture has {boxes:,} boxes; at most {BOXES_MAX:,} are drawn.",
                 hint="List its places instead.",
             )
         digest = digest_of(picture)
@@ -255,6 +306,6 @@ class ViewedRuns:
         """Drop folds that nobody uses, and the longest unused ones if there are too many places."""
         for uid in [uid for uid, run in self._runs.items() if now - run.used_at > IDLE_SECONDS]:
             del self._runs[uid]
-        while len(self._runs) > 1 and sum(len(run.log.places) for run in self._runs.values()) > PLACES_MAX:
+        while len(self._runs) > 1 and sum(run.size for run in self._runs.values()) > PLACES_MAX:
             oldest = min((uid for uid in self._runs if uid != kept), key=lambda uid: self._runs[uid].used_at)
             del self._runs[oldest]

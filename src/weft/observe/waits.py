@@ -18,16 +18,16 @@ def waits_of(machine: Machine, now: int, idle: Mapping[int, IdleTask] | None = N
     if machine.state.moved is not None:
         return []  # another store goes on with it
     return [
-        *_tasks(machine, now, idle or {}),
+        *_task_waits(machine, now, idle or {}),
         *views_of(machine.style.name).waits(machine, now),
-        *_messages(machine),
-        *_questions(machine),
-        *_children(machine),
-        *_patches(machine),
+        *_message_waits(machine),
+        *_question_waits(machine),
+        *_child_waits(machine),
+        *_patch_waits(machine),
     ]
 
 
-def _tasks(machine: Machine, now: int, idle: Mapping[int, IdleTask]) -> Iterator[PendingWait]:
+def _task_waits(machine: Machine, now: int, idle: Mapping[int, IdleTask]) -> Iterator[PendingWait]:
     for number, task in machine.state.tasks.items():
         if task.due > now and task.last is not None:
             yield task_wait(machine, "retry", number, task, task.due)
@@ -40,7 +40,7 @@ def _tasks(machine: Machine, now: int, idle: Mapping[int, IdleTask]) -> Iterator
         yield wait
 
 
-def _messages(machine: Machine) -> Iterator[PendingWait]:
+def _message_waits(machine: Machine) -> Iterator[PendingWait]:
     for number, wait in machine.state.waits.items():
         yield PendingWait(
             kind="message",
@@ -52,7 +52,7 @@ def _messages(machine: Machine) -> Iterator[PendingWait]:
         )
 
 
-def _questions(machine: Machine) -> Iterator[PendingWait]:
+def _question_waits(machine: Machine) -> Iterator[PendingWait]:
     for number, question in machine.state.questions.items():
         yield PendingWait(
             kind="ask",
@@ -65,7 +65,7 @@ def _questions(machine: Machine) -> Iterator[PendingWait]:
         )
 
 
-def _children(machine: Machine) -> Iterator[PendingWait]:
+def _child_waits(machine: Machine) -> Iterator[PendingWait]:
     for number, child in machine.state.children.items():
         yield PendingWait(
             kind="child",
@@ -78,7 +78,7 @@ def _children(machine: Machine) -> Iterator[PendingWait]:
         )
 
 
-def _patches(machine: Machine) -> Iterator[PendingWait]:
+def _patch_waits(machine: Machine) -> Iterator[PendingWait]:
     """Yield the patches that wait until they are allowed. The others are questions."""
     for number, patch in machine.state.asked.items():
         if number not in machine.state.reviews:

@@ -70,7 +70,7 @@ def read_pipeline(source: Any) -> Pipeline:
 
 def read_steps(first: int, source: Sequence[Any]) -> tuple[PlacedStep, ...]:
     """Read the steps of a pipeline, or a part of it that begins at this index. Raises PipelineFailed."""
-    return tuple(_read(index, step) for index, step in enumerate(source, first))
+    return tuple(_read_pipeline_step(index, step) for index, step in enumerate(source, first))
 
 
 def pipeline_faults(source: Any, *, templates: bool = False) -> Iterator[PipelineFailed]:
@@ -95,7 +95,7 @@ def pipeline_faults(source: Any, *, templates: bool = False) -> Iterator[Pipelin
             if templates and _TEMPLATE in str(step):
                 _check_names(index, step)
             else:
-                _read(index, step)
+                _read_pipeline_step(index, step)
         except PipelineFailed as fault:
             yield fault
 
@@ -119,7 +119,7 @@ def _kind_of(index: int, source: Any) -> type[PipelineStep]:
     return kind
 
 
-def _read(index: int, source: Any) -> PlacedStep:
+def _read_pipeline_step(index: int, source: Any) -> PlacedStep:
     kind = _kind_of(index, source)
     name = source["step"]
     _check_names(index, source)

@@ -49,13 +49,15 @@ def run_call(frame: bytes) -> bytes:
         steps = read_steps(call.first, call.steps)
         reply = SegmentReply(perform_steps(steps, call.data, call.stored))
     except PipelineFailed as error:
-        reply = _refusal(error)
+        reply = _segment_refusal(error)
     except MemoryError:
-        reply = _refusal(StepFault("too_large", "too much memory is needed.").at(call.first, call.steps[0]["step"]))
+        reply = _segment_refusal(
+            StepFault("too_large", "too much memory is needed.").at(call.first, call.steps[0]["step"])
+        )
     return msgspec.msgpack.encode(reply)
 
 
-def _refusal(error: PipelineFailed) -> SegmentReply:
+def _segment_refusal(error: PipelineFailed) -> SegmentReply:
     return SegmentReply(code=error.code, message=error.message, hint=error.hint, index=error.index)
 
 

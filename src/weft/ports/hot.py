@@ -5,10 +5,10 @@ The *tail* of a run is what was acknowledged and is not drained into the durable
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
-from weft.core.ids import RunUid, Seq
+from weft.core.ids import HostId, RunUid, Seq
 
 
 class HotRuns(Protocol):
@@ -24,6 +24,10 @@ class HotRuns(Protocol):
 
     def is_hot(self, append: Any) -> bool:
         """Return whether an append would be acknowledged early if it were committed now."""
+        ...
+
+    async def hop(self, batch: Sequence[Any], host: HostId) -> Sequence[Any]:
+        """Commit appends that are all hot now. Returns their outcomes, as ``RunLog.commit`` does."""
         ...
 
     def has_tail(self, uid: RunUid) -> bool:

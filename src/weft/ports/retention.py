@@ -137,8 +137,13 @@ class Retention(Protocol):
         """
         ...
 
-    async def doom_each(self, uids: Sequence[RunUid], rule: DoomRule) -> Sequence[DoomResult]:
-        """Judge and mark several trees in one transaction, each on its own. Returns one result each."""
+    async def doom_each(
+        self, uids: Sequence[RunUid], rule: DoomRule, entry: AuditEntry | None = None
+    ) -> Sequence[DoomResult]:
+        """Judge and mark several trees in one transaction, each on its own. Returns one result each.
+
+        The entry is written in the same transaction if a tree was marked, with the numbers of all of them.
+        """
         ...
 
     async def clear(self, *, limit: int) -> Cleared:

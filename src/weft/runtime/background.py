@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 log = logging.getLogger("weft")
@@ -19,16 +19,26 @@ RESTARTS_SECONDS = 60.0
 PAUSE_SECONDS = 0.1
 
 Failed = Callable[[str, BaseException], None]
+End = Callable[[asyncio.Task[None]], Awaitable[None]]
+
+
+async def cancel_once(task: asyncio.Task[None]) -> None:
+    """Cancel a task, and wait until it has ended."""
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 class BackgroundLoop:
     """A coroutine that must not end while its host runs."""
 
-    def __init__(self, name: str, body: Callable[[], Coroutine[Any, Any, None]], failed: Failed) -> None:
-        """``failed`` is called when the loop keeps ending."""
+    def __init__(
+        self, name: str, body: Callable[[], Coroutine[Any, Any, None]], failed: Failed, *, end: End = cancel_once
+    ) -> None:
+        """``failed`` is called when the loop keeps ending, and ``end`` ends its task when it is stopped."""
         self._name = name
         self._body = body
         self._failed = failed
+        self._end = end
         self.wanted = False
         """Whether the loop was started and not stopped."""
         self._task: asyncio.Task[None] | None = None
@@ -53,8 +63,7 @@ class BackgroundLoop:
             self._restart.cancel()
             self._restart = None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await self._end(task)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         if not self.wanted:

@@ -185,7 +185,7 @@ class BulkService:
         try:
             return await verb.judge(self._service, row, job)
         except WeftError as error:
-            return _refusal(row.id, row, error)
+            return _bulk_refusal(row.id, row, error)
 
 
 async def apply_batch(service: RunService, bulk: tuple[RunId, RunUid], job: BulkJob, first: int) -> BulkBatch:
@@ -225,9 +225,9 @@ async def _apply(
     except StoreError as error:
         if isinstance(error, Unavailable):
             raise
-        return _refusal(run_id, row, error)
+        return _bulk_refusal(run_id, row, error)
     except WeftError as error:
-        return _refusal(run_id, row, error)
+        return _bulk_refusal(run_id, row, error)
     return None
 
 
@@ -239,7 +239,7 @@ def _token(key: str) -> str:
     return values.digest(key.encode())[:16]
 
 
-def _refusal(run: str, row: RunRow | None, error: WeftError) -> BulkRefusal:
+def _bulk_refusal(run: str, row: RunRow | None, error: WeftError) -> BulkRefusal:
     return BulkRefusal(run, row.status if row is not None else "", error.code, error.message)
 
 

@@ -100,7 +100,7 @@ async def _tell(service: RunService, run_id: RunId, command: c.SetResult, key: s
         row = await service.row(run_id)
         known = await service.store.directory.key(row.uid, key)
         if known is None:
-            raise await _refusal(service, row, command)
+            raise await _refusal_by_hand(service, row, command)
         if known.seq or asyncio.get_running_loop().time() > deadline or not await _has_host(service):
             return
         await asyncio.sleep(POLL_SECONDS)
@@ -112,7 +112,7 @@ async def _has_host(service: RunService) -> bool:
     return hosts is None or any(not host.gone for host in await hosts.list_all())
 
 
-async def _refusal(service: RunService, row: RunRow, command: c.SetResult) -> WeftError:
+async def _refusal_by_hand(service: RunService, row: RunRow, command: c.SetResult) -> WeftError:
     """Return why the host of a run has refused a result: what the run says now, or else the type."""
     machine = await service.reader.machine(row)
     try:

@@ -16,7 +16,7 @@ from weft.errors import WeftError
 from weft.ports.definitions import Definition
 from weft.runtime.hooks import HookTable
 from weft.runtime.key_limits import DeclaredLimit
-from weft.runtime.programs import AnyProgram
+from weft.runtime.programs import AnyProgram, GraphProgram
 from weft.runtime.start_rules import DeclaredRule
 from weft.steps.task import StepBody
 
@@ -122,8 +122,11 @@ class HostCatalogue(Protocol):
         """Return what graph documents may use on this host: node types and blobs."""
         ...
 
-    def learn(self, definition: Definition) -> None:
-        """Add a version that was hosted before, so that runs that began with it can continue here."""
+    def learn(self, definition: Definition, read: GraphProgram | None = None) -> None:
+        """Add a version that was hosted before, so that runs that began with it can continue here.
+
+        ``read``: the graph in it, if it was read already.
+        """
         ...
 
     def learn_other(self, definition: Definition) -> bool:

@@ -32,7 +32,8 @@ from weft.ports import boundary as boundaries
 from weft.ports.blobs import Blobs
 from weft.ports.boundary import boundary
 from weft.ports.new_run import NewRun
-from weft.ports.store import Outcome, RunLog
+from weft.ports.store import OVER_STATUSES, Outcome, RunLog
+from weft.ports.streams import NewChunk
 from weft.runtime.background import BackgroundLoop, Failed
 from weft.runtime.loop_share import SHARE_SECONDS
 from weft.runtime.run.draft import Draft
@@ -67,6 +68,9 @@ _Waiting = tuple[NewRun, "asyncio.Future[Outcome]"]
 Measured = Callable[[Sequence[Draft], float], None]
 """Takes the drafts of a commit, and its duration in seconds."""
 
+StoreOutput = Callable[[Sequence[NewChunk]], Awaitable[None]]
+"""Stores chunks of output."""
+
 
 class CommittingRun(Protocol):
     """A run that has something to commit."""
@@ -94,6 +98,10 @@ class CommittingRun(Protocol):
 _Batch = Sequence[tuple[CommittingRun, Draft]]
 
 
+def _has_last_output(draft: Draft) -> bool:
+    return bool(draft.chunks) and draft.status in OVER_STATUSES
+
+
 class GroupWriter:
     """Writes the appends of all runs on a host, in groups."""
 
@@ -106,13 +114,16 @@ class GroupWriter:
         throttled_log: ThrottledLog | None = None,
         *,
         in_place: bool = True,
+        store_output: StoreOutput | None = None,
         others: GroupWriter | None = None,
     ) -> None:
         """``failed`` is called when the writer keeps ending. With ``in_place``, commits run in callbacks.
 
+        ``store_output`` stores the last output of a run before the append that ends the run: no replay would repeat it.
         With ``others``, this is the lane of hops, and ``others`` writes everything else.
         """
         self._in_place = in_place and runs.commits_in_place
+        self._store_output = store_output
         self._others = others
         self._hot = runs.hot if others is not None else None
         self._runs = runs
@@ -193,8 +204,8 @@ class GroupWriter:
     def _commit_in_place(self, run: CommittingRun, draft: Draft) -> None:
         """Begin a commit in this callback, where it usually ends. If it has to wait, the writer's task finishes it."""
         batch = ((run, draft),)
-        if draft.puts:
-            self._hand_over(batch)  # blobs may be anywhere
+        if draft.puts or (draft.chunks and _has_last_output(draft)):
+            self._hand_over(batch)  # blobs and last output are stored before the append, which may have to wait
             return
         try:
             if boundaries.hook is not None:
@@ -267,7 +278,7 @@ class GroupWriter:
         assert self._hot is not None
         hops = []
         for writer, draft in batch:
-            if draft.puts or not self._hot.is_hot(draft):
+            if draft.puts or _has_last_output(draft) or not self._hot.is_hot(draft):
                 others.give(writer, draft)
             else:
                 hops.append((writer, draft))
@@ -278,11 +289,15 @@ class GroupWriter:
             for data in draft.puts.values():
                 await self._blobs.put(data)
                 boundary("blob.put")
+        last = [chunk for _, draft in batch if _has_last_output(draft) for chunk in draft.chunks]
+        if last and self._store_output is not None:
+            await self._store_output(last)
         boundary("commit.before")
         for writer, draft in batch:
             draft.mail_taken = writer.mail_taken
         self._began = time.perf_counter()
-        return await self._runs.commit([draft for _, draft in batch], self._host)
+        drafts = [draft for _, draft in batch]
+        return await (self._runs.commit(drafts, self._host) if self._hot is None else self._hot.hop(drafts, self._host))
 
     async def _finish(self, batch: _Batch, begun: Awaitable[Sequence[Outcome]] | None = None) -> None:
         """Commit a batch and tell its runs the outcome. ``begun`` is the rest of a commit that began in a callback."""

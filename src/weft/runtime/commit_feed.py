@@ -58,9 +58,10 @@ class CommitFeed:
 
     def publish(self, actor: Actor, draft: Draft) -> None:
         """Notify all subscribers of a commit, once it is in the durable store."""
+        if not (self._observers or self._waiting or self._watchers):
+            return
         if self._hot is not None and self._hot.has_tail(actor.uid):
-            if self._observers or self._waiting or self._watchers:
-                self._undrained.setdefault(actor.uid, deque()).append((actor, draft))
+            self._undrained.setdefault(actor.uid, deque()).append((actor, draft))
         else:
             self._tell(actor, draft)
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from weft.core import commands as c
 from weft.core.ids import RunUid
-from weft.errors import KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
+from weft.errors import Corrupt, KeyReused, LimitExceeded, NotFound, RunFinished, WeftError
 from weft.ports.clock import Clock, Ids
 from weft.ports.store import Mail, RunLog, Sent
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
-from weft.runtime.run.draft import PendingCommand
+from weft.runtime.run.draft import PendingCommand, posted_mail
 from weft.runtime.runs import RunTable
 from weft.runtime.worker.flight import Flight
 
@@ -52,6 +52,18 @@ class CommandDelivery:
             )
         await posted.decide_with(actor.post)
 
+    async def take_mail(self, actor: Actor) -> None:
+        """Give a run in memory the mail in its inbox. One that is being loaded reads its inbox by itself."""
+        if not actor.restored:
+            return
+        try:
+            inbox = await self._log.inbox(actor.uid)
+        except Corrupt:
+            return  # whoever looks for mail sets the run aside
+        if self._runs.is_current(actor):
+            for mail in inbox:
+                actor.post(posted_mail(mail))
+
     async def deliver(self, uid: RunUid, posted: PendingCommand) -> None:
         """Deliver a command to a run: directly if it is in memory here, else by mail."""
         actor = self._runs.actors.get(uid)
@@ -65,7 +77,7 @@ class CommandDelivery:
         if posted.flight is not None:
             self._answered(posted.flight)
         if posted.reply is not None:
-            posted.reply(_refusal(sent, key))
+            posted.reply(_mail_refusal(sent, key))
         self._wake()
 
     def send_soon(self, uid: RunUid, posted: PendingCommand) -> None:
@@ -77,12 +89,12 @@ class CommandDelivery:
         actor = self._runs.actors.get(mail.to)
         if actor is not None:
             # Also to a run that is being loaded: its inbox may have been read before this mail was committed.
-            actor.post(PendingCommand(c.decode(mail.body), mail_id=mail.id))
+            actor.post(posted_mail(mail))
         if actor is None or not actor.ready:
             self._wake()  # the run is on another host, or about to leave memory
 
 
-def _refusal(sent: Sent, key: str | None) -> WeftError | None:
+def _mail_refusal(sent: Sent, key: str | None) -> WeftError | None:
     """Return the error for the sender of a piece of mail; None if it was accepted."""
     match sent:
         case Sent.OVER:

@@ -9,7 +9,7 @@ from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformT
 from weft.core.ids import EntryId, RunUid
 from weft.ports.clock import Clock
 from weft.runtime.background_tasks import BackgroundTasks
-from weft.runtime.built_in import BuiltIn, task_name
+from weft.runtime.built_in import BuiltIn
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.delivery import CommandDelivery
 from weft.runtime.duties.scheduler import RUNS, Wakeups
@@ -116,13 +116,13 @@ class Dispatcher:
         else:
             own = self._catalogue.step(effect.step)
             body = own
-            planned = planned_step(actor.machine, effect.task)
+            planned = planned_step(actor.machine, effect.task) if actor.driver is None else None
             if own is None or planned is not None or effect.takes is not None:
                 body = self._built_in.body_of(actor.machine, effect, own, planned)
             if planned is not None and self._memos.start_lookup(actor, effect, planned, self.dispatch):
                 return  # dispatched later if there is no earlier result
             known = own is not None or effect.step == MODEL
-            if body is None or (known and shared.needs_row(task_name(effect), effect.policy.queue)):
+            if body is None or (known and shared.needs_row(effect)):
                 if not self._worker.has(actor.uid, effect.task, effect.attempt, effect.delivery):
                     shared.offer(actor, effect, known=known)
                 return

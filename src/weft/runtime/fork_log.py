@@ -27,9 +27,9 @@ from weft.runtime.code_patches import named_version
 from weft.runtime.fork_order import ForkOrder
 from weft.runtime.fork_patches import decide_patch, patch_command, patch_of
 from weft.runtime.fork_points import LogTrail, Visit
-from weft.runtime.offered_versions import is_offered
+from weft.runtime.offered_versions import check_offered_input, is_offered, offered_steps
 from weft.runtime.patches import PatchService
-from weft.runtime.programs import has_dead_letters
+from weft.runtime.programs import InputRules, has_dead_letters, input_rules
 from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, FORKED_FROM, version_marks
 from weft.runtime.schemas import check_schema
 from weft.runtime.service import RunService
@@ -76,7 +76,7 @@ class ForkLog:
         self._copy(machine, stored[:point])
         self._end_past(machine, trail, point)
         self._route_ahead(machine, stored[point:])
-        await self._edit(machine)
+        await self._edit(machine, trail.steps())
         refs = await self._kept_blobs()
         state = machine.state
         children = self._children(machine) if not state.over else []
@@ -186,7 +186,7 @@ class ForkLog:
         )
         self._record(machine, fork.children_that_ended(machine.state))
         for end in ends.values():
-            self._record(machine, machine.decide(_report(end), self._env()))
+            self._record(machine, machine.decide(_child_report(end), self._env()))
 
     def _leave_undone(self, machine: Machine, undone: Sequence[Visit]) -> None:
         """Drop work that the original has undone after the point, and all that began after it. Raises Refused.
@@ -265,8 +265,11 @@ class ForkLog:
         if isinstance(event, e.NodeRouted) and any(one.path[0] in self._order.state for one in event.writes):
             self._record(machine, (msgspec.structs.replace(event, task=None),))
 
-    async def _edit(self, machine: Machine) -> None:
-        """Record the edits, if there are any, and the patch. Raises Refused, PatchRefused, BadValue, UsageError."""
+    async def _edit(self, machine: Machine, steps: list[str]) -> None:
+        """Record the edits, if there are any, and the patch. ``steps``: the places at which the original has steps.
+
+        Raises Refused, PatchRefused, BadValue, UsageError.
+        """
         order = self._order
         if not any((order.input, order.set, order.state, order.given, order.to)):
             return
@@ -281,22 +284,36 @@ class ForkLog:
             order, to="" if patch else order.to, given={} if "given" in patch else order.given
         )
         if any((edited.input, edited.set, edited.state, edited.given, edited.to)):
-            self._record(machine, machine.decide(await self._edits(machine, edited), self._env()))
+            edits = await self._edits(machine, edited)
+            more = await self._more_steps(edits) if machine.style.has_code else []
+            self._record(machine, machine.decide(msgspec.structs.replace(edits, steps=steps, more=more), self._env()))
         if patch:
             row = msgspec.structs.replace(self._row, id=self._id, version=machine.state.version)
             command = patch_command(patch, order, self._by)
             self._record(machine, await decide_patch(self._service, row, machine, self._events, command))
 
     async def _edits(self, machine: Machine, order: ForkOrder) -> c.EditRun:
+        version = await self._version(order.to) if order.to else ""
+        rules = self._rules(machine, version)
+        changed = await self._arguments(machine, order, rules)
+        if rules.has_facts:
+            changed |= order.given
         return c.EditRun(
-            input=await self._edited_input(machine, order) if order.input or order.given else e.ABSENT,
+            input=await self._edited_input(machine, changed, rules) if changed else e.ABSENT,
             results=await self._kept(order.set, "a result has"),
             state=await self._kept(order.state, "the state has"),
-            given=await self._kept(order.given, "a fact has"),
-            version=await self._version(order.to) if order.to else "",
+            given=await self._kept(changed if rules.has_facts else order.given, "a fact has"),
+            version=version,
             ahead=order.before,
             by=self._by,
         )
+
+    async def _more_steps(self, edits: c.EditRun) -> list[str] | None:
+        """Return the names of steps to which only the fork may come, because it goes another way; None for any."""
+        if edits.version:
+            return None
+        is_same = self._row.status == "completed" and not bytes(edits.input) and len(edits.results) < 2
+        return [] if is_same else await offered_steps(self._service)
 
     async def _version(self, name: str) -> str:
         """Return the version of the code with this name or tag. Raises Refused if no host has it."""
@@ -306,12 +323,27 @@ class ForkLog:
             raise fork.bad_edit([f"no host has {self._row.workflow} in version {version[:60]}"], hint=hint)
         return version
 
-    async def _edited_input(self, machine: Machine, order: ForkOrder) -> Raw:
+    def _rules(self, machine: Machine, version: str) -> InputRules:
+        code = self._service.known_code
+        program = code.program(self._row.workflow, version or machine.state.version) if code is not None else None
+        return input_rules(machine, program)
+
+    async def _arguments(self, machine: Machine, order: ForkOrder, rules: InputRules) -> dict[str, Any]:
+        """Return the arguments that change, with typed words read. Raises BadValue if no host takes one of them."""
+        if machine.style.has_code and rules.check is None:
+            await check_offered_input(self._service, self._row.workflow, order.input)
+        words = {name for name in order.words if isinstance(order.input.get(name), str)}
+        return {name: rules.read(name, each) if name in words else each for name, each in order.input.items()}
+
+    async def _edited_input(self, machine: Machine, changed: Mapping[str, Any], rules: InputRules) -> Raw:
+        """Return the whole input. Raises BadValue, as a start does, if the workflow does not take it."""
         there = values.decode(await self._service.values.load(bytes(machine.state.input)))
         if not isinstance(there, dict | None):
             raise UsageError(f"The input of {self._row.id} has no names, so it cannot be changed by name.")
-        changed = {**(there or {}), **order.input, **order.given}
-        return await self._keep(values.encode(changed, what="the input has"))
+        whole = {**(there or {}), **changed}
+        if rules.check is not None:
+            rules.check(whole)
+        return await self._keep(values.encode(whole, what="the input has"))
 
     async def _kept(self, given: Mapping[str, Any], what: str) -> dict[str, Raw]:
         return {name: await self._keep(values.encode(value, what=what)) for name, value in given.items()}
@@ -415,5 +447,5 @@ def _in_parts(results: Sequence[e.KnownResult]) -> list[list[e.KnownResult]]:
     return parts
 
 
-def _report(end: e.ChildEnded) -> c.ReportChildEnded:
+def _child_report(end: e.ChildEnded) -> c.ReportChildEnded:
     return c.ReportChildEnded(child=end.child, status=end.status, output=end.output, failure=end.failure)

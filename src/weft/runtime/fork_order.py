@@ -27,6 +27,8 @@ class ForkOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Which visit of the place ``before`` or ``after``, from 1; None for the last."""
     input: Mapping[str, Any] = {}
     """Arguments that change."""
+    words: Sequence[str] = ()
+    """The names of arguments that were typed as text and are not converted yet."""
     set: Mapping[str, Any] = {}
     """Results of steps, by place."""
     state: Mapping[str, Any] = {}

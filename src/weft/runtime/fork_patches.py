@@ -87,7 +87,7 @@ def _cannot_fork(machine: Any, refused: PatchRefused) -> PatchRefused:
     original = state.forked_from.run if state.forked_from is not None else state.run_id
     more = len(refused.findings) - 1
     rest = f" ({more} more)" if more else ""
-    hint = _earlier_point(state, original, first.place) if first.code == FACT_KNOWN else refused.hint
+    hint = _where_to_fork(state, original, first.place) if first.code == FACT_KNOWN else refused.hint
     return PatchRefused(
         f"{original} cannot be forked at this point with these changes: {first.message.rstrip('.')}{rest}.",
         hint=hint,
@@ -97,7 +97,7 @@ def _cannot_fork(machine: Any, refused: PatchRefused) -> PatchRefused:
     )
 
 
-def _earlier_point(state: Any, original: str, fact: str) -> str:
+def _where_to_fork(state: Any, original: str, fact: str) -> str:
     """Say where to fork a run so that a fact can have another value."""
     provider = state.facts[fact][0].provider
     if provider:

@@ -107,6 +107,10 @@ class LogTrail:
         if isinstance(event, e.TaskSucceeded):
             visit.output = event.output
 
+    def steps(self) -> list[str]:
+        """Return the places at which the run came to a step."""
+        return [visit.place for visit in self.visits.values() if visit.step]
+
     def at(self, place: str, number: int | None) -> Visit:
         """Return a visit of a place: the one with this number, counted from 1, or the last. Raises NotFound."""
         exact = [visit for visit in self.visits.values() if visit.place == place]

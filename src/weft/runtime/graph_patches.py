@@ -36,7 +36,7 @@ async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> P
             base=form.base or row.version,
             version=version,
             reason=form.reason,
-            prepared=await _report(parts, new.graph, old.graph),
+            prepared=await _report_missing_work(parts, new.graph, old.graph),
             changes=_changes(old, new),
         )
     source = new_source(form, old.source, parts.limits)
@@ -47,14 +47,14 @@ async def prepare_graph_patch(parts: PatchParts, row: RunRow, patch: bytes) -> P
         base=form.base or row.version,
         version=definition.version,
         reason=form.reason,
-        prepared=await _report(parts, stored.graph, old.graph),
+        prepared=await _report_missing_work(parts, stored.graph, old.graph),
         changes=_changes(old, stored),
         definition=definition,
         graph=stored.graph,
     )
 
 
-async def _report(parts: PatchParts, new: GraphModel, old: GraphModel) -> Raw:
+async def _report_missing_work(parts: PatchParts, new: GraphModel, old: GraphModel) -> Raw:
     """Return what the new version lacks, for the judgement."""
     stored = StoredCatalogue(parts.definitions, parts.clock)
     missing = await not_hosted(new, old, parts.catalogue, parts.hosts, stored)

@@ -16,7 +16,7 @@ from msgspec import Raw
 from weft.conditions import BadExpression, Condition, EvaluationFailed, compile_condition
 from weft.core import commands as c
 from weft.core.findings import did_you_mean
-from weft.core.ids import INTERNAL_WORKFLOWS, HostId, Millis, RunId, RunUid, delivery_uid, tenant_prefix
+from weft.core.ids import HOOK_CHAIN, INTERNAL_WORKFLOWS, HostId, Millis, RunId, RunUid, delivery_uid, tenant_prefix
 from weft.core.run.hook_events import HOOK_KINDS, HookEvent, encode_hook_event
 from weft.errors import BadHook
 from weft.ports.new_run import NewRun
@@ -132,7 +132,9 @@ def _is_missing(value: Any, path: str) -> bool:
 def delivery(hook: Hook, event: HookEvent, raw: bytes, host: HostId | None, now: Millis) -> NewRun:
     """Return the run that delivers an event to a hook. ``raw`` is the event as JSON; ``host`` owns the run."""
     run_id = f"{tenant_prefix(event.run_id)}{FOLDER}{hook.name}/{event.uid}/{event.number}"
-    attributes = {ATTRIBUTE: hook.name, ABOUT: event.run_id}
+    attributes: dict[str, Any] = {ATTRIBUTE: hook.name, ABOUT: event.run_id}
+    if chain := event.attributes.get(HOOK_CHAIN):
+        attributes[HOOK_CHAIN] = chain
     start = c.StartRun(
         run_id=run_id, workflow=WORKFLOW, version=hook.version, style="graph", input=Raw(raw), attributes=attributes
     )

@@ -82,7 +82,7 @@ class Host:
         self.store = given.store
         self.clock = StoreClock(given.clock, given.store)
         self.ids = given.ids
-        self.settings = given.settings
+        settings = self.settings = given.settings
         self.catalogue = catalogue
         self._executor = given.executor
         self.id = HostId(given.ids.new())
@@ -98,9 +98,9 @@ class Host:
             cache=blob_cache(given.settings.blob_cache_bytes),
         )
         self.opened = OpenedValues(given.settings.recent_bytes)
-        self.lanes = Lanes(given.store, self.id, self.status.fail, throttled, short=given.settings.short_path)
-        self.committer, self.queue = self.lanes.committer, self.lanes.queue
         self.streams = StreamWriter(given.store.streams, self.background, self.retry_until_available)
+        self.lanes = Lanes(given.store, self.id, self.status.fail, throttled, self.streams, short=settings.short_path)
+        self.committer, self.queue = self.lanes.committer, self.lanes.queue
         self.step_logs = self._step_logs()
         self.policy = CurrentPolicy(given.store.policies, catalogue.policy())
         self.task_policy = TaskPolicy(self.policy, given.store.directory)
@@ -471,7 +471,7 @@ class Host:
             apply_effect=self.effects.apply_effect,
             dispatch=self.effects.dispatch,
             arm_again=self.effects.arm_again,
-            remember=self.memos.on_committed,
+            memos=self.memos,
             post_local=self.delivery.post_local,
             deliver=self.delivery.send_soon,
             windows=LimitWindows(self.policy, self.clock).of,

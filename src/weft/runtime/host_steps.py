@@ -68,7 +68,7 @@ async def steps_of_hosts(definitions: Definitions, hosts: Hosts | None) -> dict[
         return None
     found: dict[str, StepDef] = {}
     for version in sorted({str(host.about["steps"]) for host in living if host.about.get("steps")}):
-        for step in await _read(definitions, version):
+        for step in await _read_host_steps(definitions, version):
             if found.setdefault(step.id, step) != step:
                 raise Refused(
                     f"It is not known which {step.id} is meant: the hosts of the store register different ones.",
@@ -77,7 +77,7 @@ async def steps_of_hosts(definitions: Definitions, hosts: Hosts | None) -> dict[
     return found
 
 
-async def _read(definitions: Definitions, version: str) -> list[StepDef]:
+async def _read_host_steps(definitions: Definitions, version: str) -> list[StepDef]:
     definition = await definitions.get(HOST_STEPS, version)
     if definition is None:
         raise Refused("A host has not published its steps yet: it is starting.", hint="Try again.")

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from weft.core.unstorable import is_storable_text
 from weft.errors import BadValue, WeftError
 from weft.ports.tasks import KeyLimit
 from weft.steps.failures import text_of
@@ -38,6 +39,9 @@ def key_of(what: str, declared: DeclaredLimit, given: bytes) -> str:
     values = {**limit.defaults, **msgspec.json.decode(given)}
     try:
         found = declared.find_key(values) if declared.find_key is not None else _evaluate(limit.key, values)
+        return _as_text(what, found)
+    except BadValue:
+        raise
     except WeftError as error:
         raise _bad_key(f"The key of the limit of {what} could not be found: {error.message}", error.hint) from error
     except BaseException as error:  # also SystemExit: code of users must not end the host
@@ -45,7 +49,6 @@ def key_of(what: str, declared: DeclaredLimit, given: bytes) -> str:
             f"The key of the limit of {what} could not be found: {type(error).__name__}: {text_of(error)}",
             "Correct the function.",
         ) from error
-    return _as_text(what, found)
 
 
 def _as_text(what: str, found: object) -> str:
@@ -58,7 +61,7 @@ def _as_text(what: str, found: object) -> str:
             "Change the key, or give the input a text or an integer there.",
         )
     text = str(found)
-    if len(text) > KEY_MAX or "\x00" in text:
+    if len(text) > KEY_MAX or not is_storable_text(text):
         raise _bad_key(
             f"The key of the limit of {what} has {len(text):,} characters, or one that cannot be stored.",
             f"Use a key of at most {KEY_MAX} characters, such as an id.",

@@ -42,7 +42,7 @@ class LimitWindows:
             if not limits:
                 continue
             window = window_at(rule.per, now)
-            scope = window_scope(asked.tenant, rule.per, _name(rule.key), window.begins_at)
+            scope = window_scope(asked.tenant, rule.per, _window_name(rule.key), window.begins_at)
             known = found[scope].limits if scope in found else {}
             smallest = {unit: min(limit, known.get(unit, limit)) for unit, limit in limits.items()}
             found[scope] = BudgetWindow(scope, {**known, **smallest}, window.ends_at)
@@ -78,6 +78,6 @@ def _arguments(effect: PerformTask) -> Mapping[str, Any]:
 
 
 @lru_cache(maxsize=1_024)
-def _name(key: str) -> str:
+def _window_name(key: str) -> str:
     """Return a short name for what a rule counts."""
     return hashlib.sha256(key.encode()).hexdigest()[:12]

@@ -15,7 +15,7 @@ from weft.core.effects import PerformTask
 from weft.core.ids import HostId, Millis, RunId, RunUid
 from weft.errors import StoreError
 from weft.ports.clock import Clock
-from weft.ports.store import Directory, RunRow
+from weft.ports.store import Directory, Mail, RunRow
 from weft.ports.tasks import WORKFLOW_LIMIT
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.catalogue import HostCatalogue
@@ -93,6 +93,15 @@ class LocalRuns:
     async def tell(self, actor: Actor, posted: PendingCommand) -> None:
         """Give a command to a run in memory. Returns when its decision is durable. Raises the refusal."""
         await self._delivery.tell(actor, posted)
+
+    async def take_mail(self, actor: Actor) -> Actor | None:
+        """Give a run the mail in its inbox. Returns the run; None if it has left memory meanwhile."""
+        await self._delivery.take_mail(actor)
+        return self.find(actor.uid)
+
+    def post(self, mail: Mail) -> None:
+        """Deliver mail that was just stored. A run that is not in memory here finds it in its inbox."""
+        self._delivery.post_local(mail)
 
     def can_claim(self, row: RunRow) -> bool:
         """Return whether this host can run the workflow of a run."""

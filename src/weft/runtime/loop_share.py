@@ -16,7 +16,7 @@ from weft.runtime.duties.scheduler import MEMORY, RUNS, Wakeups
 from weft.runtime.runs import RunTable
 from weft.runtime.status import HostStatus
 
-SHARE_SECONDS = 0.002
+SHARE_SECONDS = 0.001
 LOADS_AT_ONCE = 32
 FULL_SECONDS = 0.2
 """How long each loading task waits between two runs while memory is full."""

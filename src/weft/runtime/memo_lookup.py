@@ -63,7 +63,8 @@ class MemoLookup:
         self._clock = clock
         self._background = background
         self._is_current = is_current
-        self._expected: dict[RunUid, dict[int, _Expected]] = {}
+        self.expected: dict[RunUid, dict[int, _Expected]] = {}
+        """Tasks in flight whose results are stored, by their run."""
         self._looked_up: dict[RunUid, set[tuple[int, int, int]]] = {}
 
     def start_lookup(self, actor: Actor, effect: PerformTask, definition: StepDef, dispatch: Dispatch) -> bool:
@@ -88,7 +89,7 @@ class MemoLookup:
             key = tenant_prefix(actor.id) + memo_key(definition, await self._values.load(bytes(effect.input)))
             assert definition.cache is not None
             expected = _Expected(key, definition.id, definition.cache.ttl_ms)
-            self._expected.setdefault(actor.uid, {})[effect.task] = expected
+            self.expected.setdefault(actor.uid, {})[effect.task] = expected
             memo = await self._memos.get(key, now=self._clock.now_ms())
             command = await self._recall_command(effect, memo) if memo is not None else None
         except (StoreError, NotFound) as error:
@@ -96,7 +97,7 @@ class MemoLookup:
         if not self._is_current(actor) or not actor.is_open(effect):
             return
         if command is not None:
-            self._expected.get(actor.uid, {}).pop(effect.task, None)
+            self.expected.get(actor.uid, {}).pop(effect.task, None)
             actor.post(PendingCommand(command))
         else:
             dispatch(actor, effect)
@@ -115,7 +116,7 @@ class MemoLookup:
 
     def on_committed(self, actor: Actor, draft: Draft) -> None:
         """Store the successes in a commit that has just become durable."""
-        expected = self._expected.get(actor.uid)
+        expected = self.expected.get(actor.uid)
         if not expected:
             return
         successes: list[tuple[Millis, e.TaskSucceeded]] = []
@@ -143,7 +144,7 @@ class MemoLookup:
 
     def forget(self, uid: RunUid) -> None:
         """Forget a run that leaves memory."""
-        self._expected.pop(uid, None)
+        self.expected.pop(uid, None)
         self._looked_up.pop(uid, None)
 
 

@@ -45,6 +45,16 @@ async def offered_workflows(service: RunService) -> set[str]:
     return {*own, *(name for about in living for name in about.get("workflows", ()))}
 
 
+async def offered_steps(service: RunService) -> list[str] | None:
+    """Return the names of the steps that this process and living hosts have; None if no host is seen."""
+    hosts: Hosts | None = getattr(service.store, "hosts", None)
+    living = [host.about for host in await hosts.list_all() if not host.gone] if hosts is not None else []
+    if service.known_code is None and not living:
+        return None
+    own = service.known_code.steps() if service.known_code is not None else ()
+    return [*own, *(name for about in living for name in about.get("steps", ()))]
+
+
 async def check_offered_input(service: RunService, workflow: str, given: Iterable[str]) -> None:
     """Check that a living host takes arguments with these names, as far as hosts describe what they take.
 

@@ -25,8 +25,8 @@ async def not_hosted(
 
     A host that does not say what it has may have everything. If there is no host to ask, nothing is missing.
     """
-    known = {name for name, _ in _named(old)}
-    named = {name: path for name, path in _named(new) if name not in known and name[1] != new.name}
+    known = {name for name, _ in _work_named_in(old)}
+    named = {name: path for name, path in _work_named_in(new) if name not in known and name[1] != new.name}
     lacking = {name: path for name, path in named.items() if catalogue is None or not _has(catalogue, *name)}
     if not lacking:
         return []
@@ -35,13 +35,13 @@ async def not_hosted(
         return []
     await stored.refresh()
     return [
-        _refusal(kind, name, path)
+        _not_offered(kind, name, path)
         for (kind, name), path in lacking.items()
         if not _is_offered(kind, name, living) and not (kind == "step" and name in stored.steps)
     ]
 
 
-def _named(graph: GraphModel) -> Iterator[tuple[tuple[Kind, str], str]]:
+def _work_named_in(graph: GraphModel) -> Iterator[tuple[tuple[Kind, str], str]]:
     """Yield what the nodes of a graph name, with the path in the document. A queue may have workers of its own."""
     for node in graph.nodes.values():
         work = node.work
@@ -70,7 +70,7 @@ def _is_offered(kind: Kind, name: str, living: Sequence[Mapping[str, Any]]) -> b
     return any(names is None or name in names for names in listed)
 
 
-def _refusal(kind: Kind, name: str, path: str) -> PatchRefusal:
+def _not_offered(kind: Kind, name: str, path: str) -> PatchRefusal:
     what = "node type" if kind == "type" else kind
     text = f"no host has the {what} {name}"
     hint = f"Deploy a host that has the {what} first, or correct the name."

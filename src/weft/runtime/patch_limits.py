@@ -72,7 +72,7 @@ def agents_in(document: Mapping[str, Any]) -> set[str]:
     if isinstance(nodes, Mapping):
         named = list(nodes.items())
     elif isinstance(nodes, list):
-        named = [(_name(node, n), node) for n, node in enumerate(nodes)]
+        named = [(_patched_name(node, n), node) for n, node in enumerate(nodes)]
     else:
         named = []
     return {
@@ -82,7 +82,7 @@ def agents_in(document: Mapping[str, Any]) -> set[str]:
     }
 
 
-def _name(node: Any, n: int) -> str:
+def _patched_name(node: Any, n: int) -> str:
     known = node if isinstance(node, Mapping) else {}
     return str(next((known[key] for key in ("id", "node_id", "ref") if key in known), n))
 

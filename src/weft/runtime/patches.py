@@ -335,7 +335,8 @@ class PatchService:
         if prepared.definition is not None:
             await store_definition(self.definitions, prepared.definition)
             if service.local is not None:
-                service.local.catalogue.learn(prepared.definition)
+                read = service.reader.learn(prepared.definition, prepared.graph)
+                service.local.catalogue.learn(prepared.definition, read)
         await service.tell(row.id, command, key=key)
         deadline = asyncio.get_running_loop().time() + PATIENCE_SECONDS
         while True:

@@ -51,11 +51,11 @@ class PolicyAdmin:
                 hint="weft policy show --history lists all versions.",
                 code="policy.not_found",
             )
-        return _view(found) if found is not None else PolicyVersion(version=0)
+        return _policy_version(found) if found is not None else PolicyVersion(version=0)
 
     async def history(self, upto: int | None = None, limit: int = HISTORY_MAX) -> Sequence[PolicyVersion]:
         """Return versions of the policy, newest first."""
-        return [_view(found) for found in await self._policies.history(upto=upto, limit=limit)]
+        return [_policy_version(found) for found in await self._policies.history(upto=upto, limit=limit)]
 
     async def set(self, text: str, *, by: str = "", reason: str = "", file: str = "policy") -> PolicyVersion:
         """Make a text the policy. The same text as before changes nothing.
@@ -72,7 +72,7 @@ class PolicyAdmin:
         newest = await self._policies.newest()
         before = await self._policies.get(newest) if newest else None
         if before is not None and before.text == text:
-            return _view(before)
+            return _policy_version(before)
         now = Millis(self._service.clock.now_ms())
         new = StoredPolicy(version=newest + 1, text=text, by=by, at=now, reason=reason)
         if not await self._policies.put(new):
@@ -82,7 +82,7 @@ class PolicyAdmin:
                 code="policy.changed",
             )
         await self._service.policy.refresh()
-        return _view(new)
+        return _policy_version(new)
 
     async def test(self, asked: Asked, own: PolicyRules | None = None) -> PolicyVerdict:
         """Say what the policy says about this. ``own`` is the policy of a program that is not hosted here."""
@@ -101,7 +101,7 @@ class PolicyAdmin:
 _RANKS = ("deny", "ask", "allow")
 
 
-def _view(stored: StoredPolicy) -> PolicyVersion:
+def _policy_version(stored: StoredPolicy) -> PolicyVersion:
     try:
         read = parse_policy(stored.text).policy
         rules = [str(rule) for rule in (*read.rules, *read.limits)]

@@ -7,6 +7,7 @@ continues with the version it began with, even if the document has changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import msgspec
@@ -41,13 +42,13 @@ from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.state import restore_state as schedule_state
 from weft.errors import BadValue, Conflict, Corrupt, Refused, UnknownWorkflow, UsageError
 from weft.ports.definitions import Definition, Definitions, Origin
-from weft.runtime.calendar import CALENDAR
+from weft.runtime.cron_calendar import CALENDAR
 from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
 from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.run.driver_actor import DriverActor
 from weft.runtime.schemas import check_schema, schema_findings
-from weft.runtime.typed_words import reader_for_schema, reader_for_type
+from weft.runtime.typed_words import Read, parse_word, reader_for_schema, reader_for_type
 from weft.steps.signature import argument_differences, fact_differences
 
 
@@ -238,6 +239,28 @@ def check_graph_input(graph: GraphModel, given: Mapping[str, Any]) -> bytes:
         message = f"The input of {graph.name} is not valid: {problem}."
         raise BadValue(message, hint=hint, code="value.wrong_type", findings=findings)
     return raw
+
+
+class InputRules(msgspec.Struct, frozen=True):
+    """How arguments are read and checked that change the input of a run, as far as this is known here."""
+
+    read: Read
+    """Converts a word that was typed."""
+    check: Callable[[Mapping[str, Any]], object] | None = None
+    """Checks the whole input, and raises BadValue; None if the program is not known, or decides it itself."""
+    has_facts: bool = False
+    """Whether arguments are given facts."""
+
+
+def input_rules(machine: Machine, program: AnyProgram | None) -> InputRules:
+    """Return the rules for the input of a run. ``program`` is that of its workflow, if it is here."""
+    if isinstance(machine, GraphMachine):
+        graph = machine.style.graph
+        return InputRules(reader_for_schema(graph.input), partial(check_graph_input, graph))
+    read: Read = program.read if program is not None else lambda _, text: parse_word(text)
+    if isinstance(machine, GoalMachine):
+        return InputRules(read, has_facts=True)
+    return InputRules(read, program.check if program is not None else None)
 
 
 def _retry_changes(retry: RetryRule, base: Policy) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from weft.core.graph.model import GraphModel
 from weft.core.ids import Seq
 from weft.core.run.env import MissingInputs, PastEvent
 from weft.core.run.state import FOLD, State
-from weft.errors import NotFound, RunUnreadable
+from weft.errors import Corrupt, NotFound, RunUnreadable
 from weft.ports.definitions import Definition
 from weft.ports.store import Loaded, RunRow, Store, StoredEvent
 from weft.runtime.programs import (
@@ -28,7 +28,7 @@ from weft.runtime.programs import (
     new_machine,
     read_graph,
 )
-from weft.runtime.unreadable import definition_gone, readable, reading, unreadable
+from weft.runtime.unreadable import definition_gone, readable, reading, stored_page, undecodable, unreadable
 from weft.steps.failures import text_of
 
 NO_SNAPSHOT = -1
@@ -103,7 +103,20 @@ class RunReader:
 
     async def past(self, row: RunRow) -> list[PastEvent]:
         """Return all committed events of a run. Raises RunUnreadable."""
-        return [PastEvent(stored.at, e.decode(stored.body)) async for stored in self.events(row)]
+        found: list[PastEvent] = []
+        seq = Seq(0)
+        while True:
+            page, problem = await stored_page(self._log, row, after=seq, limit=EVENTS_PER_PAGE)
+            for stored in page:
+                try:
+                    found.append(PastEvent(stored.at, e.decode(stored.body)))
+                except Corrupt as error:
+                    raise undecodable(row, stored, error) from error
+            if problem is not None:
+                raise problem
+            if len(page) < EVENTS_PER_PAGE:
+                return found
+            seq = page[-1].seq
 
     async def empty_machine(self, row: RunRow, uid: str, past: Sequence[StoredEvent]) -> Machine:
         """Return a machine that can fold the log of a run under this uid, with an empty state. Raises RunUnreadable."""

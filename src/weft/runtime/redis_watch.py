@@ -15,6 +15,7 @@ from weft.ports.wal_server import IdentifiedServer, ServerFacts
 from weft.stores.hot.facts import check_server
 from weft.stores.hot.policy import hot_policy
 from weft.stores.hot.promise import promise, server_text, warning
+from weft.stores.redis.task_end import end_tasks
 
 log = logging.getLogger("weft")
 
@@ -111,8 +112,7 @@ class RedisWatch:
         """Stop watching. The server is closed by whoever opened it."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_tasks(task)
 
     async def _run(self, changed: Callable[[RedisReport], Awaitable[None]]) -> None:
         told: RedisReport | None = None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 
 import msgspec
 
@@ -22,11 +23,12 @@ from weft.ports.retention import AuditEntry, DoomOutcome, DoomResult, DoomRule, 
 from weft.ports.run_query import RunQuery
 from weft.ports.store import MOVED, OVER_STATUSES, RunRow, Store
 from weft.runtime.library import STYLE
+from weft.runtime.retention_pace import WriteSize
 from weft.runtime.retention_policy import STATUSES, RetentionPolicy
 from weft.runtime.run.append_extras import DEAD_LETTERS, FORKED_FROM
 
 PAGE = 100
-TREES_PER_WRITE = 25
+TREES_PER_WRITE = 100
 ROWS_PER_WRITE = 500
 BLOBS_PER_WRITE = 100
 BLOB_UNTOUCHED_MS = 24 * 3600 * 1000
@@ -96,6 +98,7 @@ class Collector:
         """The oldest run that ``keep_last`` keeps, by workflow and tenant, as this pass found it."""
         self._versions_looked_at: Millis | None = None
         self._schedules_looked_at: Millis | None = None
+        self._trees, self._rows, self._blobs = map(WriteSize, (TREES_PER_WRITE, ROWS_PER_WRITE, BLOBS_PER_WRITE))
 
     async def collect(self, order: GcOrder) -> GcReport:
         """Go through everything once. Returns what was deleted."""
@@ -104,10 +107,9 @@ class Collector:
             await self.clear()  # what a process that died has left
         self._newest.clear()
         async for page in self._pages(order):
-            before = msgspec.structs.replace(report)
+            before = report.trees
             await self._doom(order, page, report)
-            if not order.dry_run and report.trees > before.trees:
-                await self._record(order, before, report)
+            if not order.dry_run and report.trees > before:
                 await self.clear()
         if order.where is None:
             await self._collect_rest(order, report)
@@ -116,12 +118,20 @@ class Collector:
     async def clear(self) -> None:
         """Delete everything that belongs to doomed runs, and what limits have counted in windows that are over."""
         while True:
-            await self._pause()
-            gone = await self._store.retention.clear(limit=ROWS_PER_WRITE)
+            async with self._write(self._rows) as rows:
+                gone = await self._store.retention.clear(limit=rows)
             boundary("retention.cleared")
             if not gone.rows and not gone.runs:
                 break
         await self._store.budgets.forget(ended_before=self._clock.now_ms())
+
+    @asynccontextmanager
+    async def _write(self, size: WriteSize) -> AsyncIterator[int]:
+        """Wait until it is time for a write. Gives how much it may delete, and learns from how long it takes."""
+        await self._pause()
+        began = self._clock.monotonic()
+        yield size.now
+        size.adapt(self._clock.monotonic() - began)
 
     async def _doom(self, order: GcOrder, page: Sequence[tuple[str, EndedRun]], report: GcReport) -> None:
         """Doom what is old enough of a page, several trees in one write."""
@@ -131,7 +141,7 @@ class Collector:
             if age is None or run.ended_at > self._clock.now_ms() - age:
                 continue
             if await self._is_among_last(order.policy, run):
-                _count(report, "keep_last")
+                _count_kept(report, "keep_last")
             else:
                 old.setdefault(age, []).append(run)
         for age, runs in old.items():
@@ -142,10 +152,13 @@ class Collector:
                 named_by=FORKED_FROM,
                 dry_run=order.dry_run,
             )
-            for first in range(0, len(runs), TREES_PER_WRITE):
-                await self._pause()
-                uids = await self._exported(order, runs[first : first + TREES_PER_WRITE], rule, report)
-                for result in await self._store.retention.doom_each(uids, rule):
+            first = 0
+            while first < len(runs):
+                uids = await self._exported(order, runs[first : first + self._trees.now], rule, report)
+                async with self._write(self._trees) as trees:
+                    results = await self._store.retention.doom_each(uids, rule, self._entry(order))
+                first += trees
+                for result in results:
                     _add(report, result)
                 boundary("retention.doomed")
 
@@ -163,7 +176,7 @@ class Collector:
             if result.outcome is not DoomOutcome.DOOMED or await order.export(run):
                 uids.append(run.uid)  # one that must stay is counted by the judgement that follows
             else:
-                _count(report, NOT_EXPORTED)
+                _count_kept(report, NOT_EXPORTED)
             boundary("retention.exported")
         return uids
 
@@ -220,10 +233,9 @@ class Collector:
             if after is None:
                 return
 
-    async def _record(self, order: GcOrder, before: GcReport, report: GcReport) -> None:
-        """Record in the audit table what a page of the pass has doomed."""
-        counts = ("trees", "runs", "events", "dead_letters")
-        entry = AuditEntry(
+    def _entry(self, order: GcOrder) -> AuditEntry:
+        """Return the entry of the audit table for one write of the pass. The store adds how much is deleted."""
+        return AuditEntry(
             at=self._clock.now_ms(),
             verb="gc",
             run=RunId(""),
@@ -231,9 +243,7 @@ class Collector:
             workflow="",
             by=order.by,
             reason=order.reason,
-            details={name: getattr(report, name) - getattr(before, name) for name in counts},
         )
-        await self._store.holds.record(entry)
 
     async def _collect_rest(self, order: GcOrder, report: GcReport) -> None:
         """Delete old output, and blobs that nothing refers to. A blob goes before those to which it refers."""
@@ -241,17 +251,16 @@ class Collector:
             return
         age = order.policy.default.ages.get("streams")
         while age is not None:
-            await self._pause()
             before = Millis(self._clock.now_ms() - age)
-            gone = await self._store.retention.clear_streams(ended_before=before, limit=ROWS_PER_WRITE)
+            async with self._write(self._rows) as rows:
+                gone = await self._store.retention.clear_streams(ended_before=before, limit=rows)
             report.chunks += gone
             if not gone:
                 break
         while True:
-            await self._pause()
-            gone = await self._store.blobs.sweep(
-                now=self._clock.now_ms(), untouched_ms=BLOB_UNTOUCHED_MS, limit=BLOBS_PER_WRITE
-            )
+            now = self._clock.now_ms()
+            async with self._write(self._blobs) as blobs:
+                gone = await self._store.blobs.sweep(now=now, untouched_ms=BLOB_UNTOUCHED_MS, limit=blobs)
             boundary("retention.swept")
             report.blobs += gone
             if not gone:
@@ -286,8 +295,8 @@ class Collector:
             seq = events[-1].seq
             await self._pause()
         while len(carried) > 1:
-            await self._pause()
-            gone = await self._store.retention.shorten(uid, carried[-2] - 1, limit=ROWS_PER_WRITE)
+            async with self._write(self._rows) as rows:
+                gone = await self._store.retention.shorten(uid, carried[-2] - 1, limit=rows)
             boundary("retention.shortened")
             report.events += gone
             if not gone:
@@ -332,10 +341,10 @@ def _add(report: GcReport, result: DoomResult) -> None:
         report.events += result.events
         report.dead_letters += result.unsettled
     elif result.outcome is not DoomOutcome.UNKNOWN_RUN:
-        _count(report, str(result.outcome))
+        _count_kept(report, str(result.outcome))
 
 
-def _count(report: GcReport, reason: str) -> None:
+def _count_kept(report: GcReport, reason: str) -> None:
     report.kept = dict(Counter(report.kept) + Counter({reason: 1}))
 
 

@@ -50,7 +50,7 @@ async def list_versions(service: RunService, run_id: str) -> list[RunVersion]:
             before = _planned(bytes(event.plan), {})
         elif isinstance(event, e.RunStarted):
             found.append(RunVersion(rev=0, version=event.version, at=_time(stored), seq=stored.seq))
-            before = await _document(service, row, event.version)
+            before = await _version_document(service, row, event.version)
         elif isinstance(event, e.RunPatched):
             after = await _patched(service, row, event, before)
             found.append(_run_version(event, stored, changed_values(before, after)))
@@ -63,10 +63,10 @@ async def _patched(service: RunService, row: RunRow, event: e.RunPatched, before
     if event.goal is not None:
         given = {name: _fact(bytes(raw)) for name, raw in event.goal.given.items()}
         return _planned(bytes(event.goal.plan), {**before.get("given", {}), **given})
-    return await _document(service, row, event.version) if event.version != event.base else before
+    return await _version_document(service, row, event.version) if event.version != event.base else before
 
 
-async def _document(service: RunService, row: RunRow, version: str) -> Definition:
+async def _version_document(service: RunService, row: RunRow, version: str) -> Definition:
     """Return the document of a version; nothing if there is none."""
     stored = await service.store.definitions.get(row.workflow, version)
     return read_graph(stored).source if stored is not None and is_graph(stored) else {}

@@ -15,7 +15,7 @@ from weft.core.durations import duration_ms, format_ms
 from weft.core.events import Dst, Overlap, ScheduleSpec
 from weft.core.findings import Finding, Problems, did_you_mean, document_error
 from weft.errors import BadDuration, BadSchedule, WeftError
-from weft.runtime.calendar import CALENDAR, FIELDS, check_cron, never_comes, zone
+from weft.runtime.cron_calendar import CALENDAR, FIELDS, check_cron, cron_never_matches, zone
 
 OVERLAPS: tuple[str, ...] = get_args(Overlap)
 DSTS: tuple[str, ...] = get_args(Dst)
@@ -173,7 +173,7 @@ class _Reader:
             self._add("unknown_zone", "timezone", str(error), "Names are those of the IANA database: Europe/Berlin.")
             spec = msgspec.structs.replace(spec, timezone="UTC")
         wrong = check_cron(spec.cron) if self._form.cron is not None else ""
-        if wrong and len(spec.cron.split()) == FIELDS and never_comes(spec.cron):
+        if wrong and len(spec.cron.split()) == FIELDS and cron_never_matches(spec.cron):
             self._add("never_fires", "cron", f"{spec.cron!r} never comes.")
         elif wrong:
             self._add("bad_cron", "cron", f"{spec.cron[:60]!r} is not a cron expression: {wrong}.")

@@ -37,7 +37,7 @@ from weft.errors import BadSchedule, BadValue, NotFound, Refused, WeftError
 from weft.ports.hosts import Hosts
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
-from weft.runtime.calendar import CALENDAR, marks, zone
+from weft.runtime.cron_calendar import CALENDAR, marks, zone
 from weft.runtime.offered_versions import check_offered_input, offered_workflows
 from weft.runtime.schedule_form import ALL, ScheduleForm, read_form
 from weft.runtime.service import RunService
@@ -304,11 +304,11 @@ class ScheduleService:
             overlap=spec.overlap,
             catch_up=ALL if spec.catch_up_ms < 0 else format_ms(spec.catch_up_ms),
             jitter=format_ms(spec.jitter_ms) if spec.jitter_ms else None,
-            until=_moment(spec.until),
+            until=_schedule_time(spec.until),
             pause_after=spec.pause_after or None,
             priority=spec.priority,
             declared=is_declared(row.version),
-            next=_moment(state.next),
+            next=_schedule_time(state.next),
             last_run=state.last_run or None,
             open_runs=[run.run_id for run in state.open_runs.values()],
             queued=len(state.queued),
@@ -402,7 +402,7 @@ def _status(row: RunRow, state: ScheduleState, *, is_undeclared: bool) -> Schedu
     return "active" if state.next or not state.started else "ended"
 
 
-def _moment(ms: int) -> datetime | None:
+def _schedule_time(ms: int) -> datetime | None:
     return datetime.fromtimestamp(ms / 1000, UTC) if ms else None
 
 

@@ -258,6 +258,8 @@ class RunService:
         if row.status == MOVED:
             raise moved_error(row, command)
         actor = await self._actor(row, command)
+        if actor is not None and self.local is not None and row.mail > actor.mail_taken:
+            actor = await self.local.take_mail(actor)  # it was accepted before this command
         if actor is not None and self.local is not None:
             try:
                 await self.local.tell(actor, PendingCommand(command, key=token))
@@ -316,8 +318,11 @@ class RunService:
         return None
 
     async def _send(self, row: RunRow, command: c.Mailed, token: KeyRow | None) -> None:
-        (sent,) = await self.store.log.send([self._mail(row.uid, command, token)])
+        mail = self._mail(row.uid, command, token)
+        (sent,) = await self.store.log.send([mail])
         await self._check_sent(sent, row, command, token.key if token is not None else None)
+        if sent is Sent.ACCEPTED and self.local is not None:
+            self.local.post(mail)  # if the run is loaded here meanwhile, the next command must not overtake this one
 
     def _mail(self, to: RunUid, command: c.Mailed, token: KeyRow | None) -> Mail:
         return Mail(

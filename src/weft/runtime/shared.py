@@ -152,16 +152,16 @@ class SharedTasks:
         await self._built_in.held.refresh()
         self._others = any(host != self._host for host in await self._hosts.list_living())
 
-    def needs_row(self, step: str, queue: str) -> bool:
+    def needs_row(self, effect: PerformTask) -> bool:
         """Return whether a task needs a row: its step or queue has limits, or this host does not serve the queue."""
-        if self.limits.any and self.limits.of_step(step) is not None:
+        if self.limits.any and self.limits.of_step(task_name(effect)) is not None:
             return True
         if self._limits:
-            limits = self._limits.get(queue)
+            limits = self._limits.get(effect.policy.queue)
             if limits is not None and limits.is_limited:
                 return True
         queues = self._queues
-        return queues is not None and queue not in queues
+        return queues is not None and effect.policy.queue not in queues
 
     def stream_queues(self) -> list[str]:
         """Return the queues whose tasks are published on streams."""

@@ -9,9 +9,11 @@ import msgspec
 
 from weft.core import values
 from weft.core.start_rules import StartRule, decode_rule, encode_rule
+from weft.core.unstorable import is_storable_text
 from weft.errors import BadValue, LimitExceeded, UsageError, WeftError
 from weft.ports.starts import RuledStarts
 from weft.runtime.typed_words import parse_word
+from weft.steps.failures import text_of
 
 KEY_CHARS_MAX = 200
 NOT_STARTED = "Nothing was started."
@@ -136,7 +138,7 @@ def _called(call: Callable[[bytes], Sequence[Any]], workflow: str, given: bytes)
         raise
     except BaseException as error:  # also SystemExit: code of users must not end the host
         raise BadValue(
-            f"{workflow} was not started: its key raised {type(error).__name__}: {error}.",
+            f"{workflow} was not started: its key raised {type(error).__name__}: {text_of(error)}.",
             hint=f"Give what the key reads, or change the key. {NOT_STARTED}",
             code="start.bad_key",
         ) from error
@@ -144,6 +146,12 @@ def _called(call: Callable[[bytes], Sequence[Any]], workflow: str, given: bytes)
 
 def _key_text(rule: StartRule, workflow: str, value: Any) -> str:
     """Return a key as text. The number 5 and the text "5" are the same key."""
+    if isinstance(value, int) and abs(value) >= 10**KEY_CHARS_MAX:
+        raise BadValue(
+            f"{workflow} was not started: its key is a number with more than {KEY_CHARS_MAX} digits.",
+            hint="Choose a shorter key, such as an id.",
+            code="start.bad_key",
+        )
     if isinstance(value, bool):
         text = "true" if value else "false"
     elif isinstance(value, float) and value.is_integer():
@@ -155,6 +163,12 @@ def _key_text(rule: StartRule, workflow: str, value: Any) -> str:
             f"{workflow} was not started: its key must be text, a number or a boolean, "
             f"not {values.preview_text(value)}.",
             hint=f"{f'The key is `{rule.key}`. ' if rule.key else ''}{NOT_STARTED}",
+            code="start.bad_key",
+        )
+    if not is_storable_text(text):
+        raise BadValue(
+            f"{workflow} was not started: its key has a character that cannot be stored: NUL, or half of a pair.",
+            hint="Choose another key, such as an id.",
             code="start.bad_key",
         )
     if len(text) > KEY_CHARS_MAX:

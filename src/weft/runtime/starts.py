@@ -9,13 +9,15 @@ import msgspec
 from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
-from weft.core.ids import Millis, RunId, RunUid
-from weft.errors import IdTaken, StoreError
+from weft.core.ids import HOOK_CHAIN, Millis, RunId, RunUid
+from weft.errors import IdTaken, LimitExceeded, StoreError
 from weft.ports.new_run import NewRun
 from weft.ports.starts import StartOutcome
 from weft.ports.store import IMPORTED, MOVED, Outcome, RunRow
 from weft.runtime.commit import RunCreator
 from weft.runtime.finished_error import moved_to
+from weft.runtime.hooks import FOLDER
+from weft.runtime.orders import reserved_prefix
 from weft.runtime.programs import AnyProgram, input_differences, is_published
 from weft.runtime.reader import goals_in
 from weft.runtime.start_policy import StartPolicy
@@ -23,7 +25,10 @@ from weft.runtime.start_rules import DeclaredRule, stored_rule
 from weft.runtime.start_support import StartingService, StartOptions, StartResult
 from weft.runtime.starts_by_rule import StartsByRule
 from weft.runtime.typed_words import read_words_like
+from weft.steps.task import CURRENT_TASK, Task
 
+HOOK_CHAIN_MAX = 32
+"""How many runs hooks may start one after the other, each because of an event of the one before."""
 RETRY_SECONDS = 0.005
 """How long a start waits for another one with the same id that is in progress here."""
 
@@ -50,6 +55,8 @@ class Starts:
         NotAllowed and LimitExceeded if the policy does.
         """
         service = self._service
+        if (task := CURRENT_TASK.get(None)) is not None:
+            start = await self._from_step(start, task())
         if not start.style:
             check_name(start.workflow)  # it is not known yet whether there is such a workflow
         raw = bytes(start.input)
@@ -64,7 +71,29 @@ class Starts:
             await service.policy.refresh()  # a host does this twice a second
         if service.policy.rules is not None:
             return await self._create_permitted(start, raw, options)
+        if options.rule is None:
+            return await self._create(start, options)
         return await self._create_now(start, raw, options)
+
+    async def _from_step(self, start: c.StartRun, task: Task) -> c.StartRun:
+        """Return a start by the code of a step. If that is a hook, the start has its place in the chain.
+
+        Raises LimitExceeded at the end of a chain.
+        """
+        if reserved_prefix(task.run_id) != FOLDER:
+            return start
+        row = await self._service.store.directory.row(RunUid(task.uid))
+        before = row.attributes.get(HOOK_CHAIN) if row is not None else None
+        place = before + 1 if isinstance(before, int) else 1
+        if place > HOOK_CHAIN_MAX:
+            raise LimitExceeded(
+                f"{task.step} cannot start {start.workflow}: {HOOK_CHAIN_MAX} runs were started one after the other "
+                "by hooks, each because of the one before.",
+                hint="Let the hook leave out runs that hooks have started: "
+                f"""@app.on(…, where="!('{HOOK_CHAIN}' in attributes)").""",
+                code="limit.hook_chain",
+            )
+        return msgspec.structs.replace(start, attributes={**start.attributes, HOOK_CHAIN: place})
 
     async def _create_now(self, start: c.StartRun, raw: bytes, options: StartOptions) -> StartResult:
         done = await self._create_by_rule(start, options.rule, raw, options) if options.rule is not None else None

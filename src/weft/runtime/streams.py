@@ -2,8 +2,8 @@
 
 Chunks that are emitted during one write go into the next. Chunks from a step are stored before its result is reported.
 Chunks from a workflow are written after the append in which they were emitted, and again on replay, where the store
-ignores them. Memory is bounded: a thread that emits too fast waits, and code on the loop, which cannot wait, gets an
-error.
+ignores them. Those of the append that ends the run are written before it too, because no replay follows. Memory is
+bounded: a thread that emits too fast waits, and code on the loop, which cannot wait, gets an error.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from weft.core.ids import RunUid
@@ -28,6 +28,7 @@ log = logging.getLogger("weft")
 CHUNKS_PER_WRITE = 500
 WAITING_BYTES_MAX = 16 * 1024 * 1024
 WAIT_SECONDS = 0.001
+STORE_SECONDS_MAX = 1.0
 
 Emitted = Callable[[RunUid, str], None]
 
@@ -89,6 +90,13 @@ class StreamWriter:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             self._flushes.append((self._added, done))
             await done
+
+    async def store(self, chunks: Sequence[NewChunk]) -> None:
+        """Store chunks after everything emitted so far. Waits for a second at most, because the store may be away."""
+        with contextlib.suppress(LimitExceeded):
+            for chunk in chunks:
+                self.emit(chunk)
+        await self.drain(STORE_SECONDS_MAX)
 
     async def drain(self, seconds: float) -> None:
         """Wait until everything emitted so far is stored, at most this long."""

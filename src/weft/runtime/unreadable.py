@@ -48,21 +48,35 @@ def reading(row: RunRow) -> Iterator[None]:
         raise unreadable(row, error.message) from error
 
 
+async def stored_page(
+    log: RunLog, row: RunRow, *, after: int, limit: int
+) -> tuple[Sequence[StoredEvent], RunUnreadable | None]:
+    """Return a page of the log as far as the store can read it, and the error about the next event, if there is one.
+
+    Its events are not decoded, which may fail too (``undecodable``).
+    """
+    try:
+        return await log.events(row.uid, after=Seq(after), limit=limit), None
+    except Corrupt as error:
+        bad = error.context.get("seq")
+        left = bad - after - 1 if isinstance(bad, int) else 0
+        page = await log.events(row.uid, after=Seq(after), limit=left) if left > 0 else ()
+        return page, unreadable(row, error.message)
+
+
 async def readable(
     log: RunLog, row: RunRow, *, after: int, limit: int
 ) -> tuple[Sequence[StoredEvent], RunUnreadable | None]:
     """Return a page of the log as far as it can be read, and the error about the next event, if there is one."""
-    problem: RunUnreadable | None = None
-    try:
-        page = list(await log.events(row.uid, after=Seq(after), limit=limit))
-    except Corrupt as error:
-        problem = unreadable(row, error.message)
-        bad = error.context.get("seq")
-        left = bad - after - 1 if isinstance(bad, int) else 0
-        page = list(await log.events(row.uid, after=Seq(after), limit=left)) if left > 0 else []
+    page, problem = await stored_page(log, row, after=after, limit=limit)
     for number, stored in enumerate(page):
         try:
             e.decode(stored.body)
         except Corrupt as error:
-            return page[:number], unreadable(row, f"Event {stored.seq}: {error.message}")
+            return page[:number], undecodable(row, stored, error)
     return page, problem
+
+
+def undecodable(row: RunRow, stored: StoredEvent, error: Corrupt) -> RunUnreadable:
+    """Make the error about an event of a run that this version of Weft cannot decode."""
+    return unreadable(row, f"Event {stored.seq}: {error.message}")

@@ -91,7 +91,7 @@ class VersionService:
         ages = {key: one.created_at for key, one in stored.items()}
         tags = await self._tag_names(name)
         return [
-            _view(key, stored.get(key), offered, tags=tags.get(key, []), open_runs=open_runs.get(key, 0))
+            _version_view(key, stored.get(key), offered, tags=tags.get(key, []), open_runs=open_runs.get(key, 0))
             for key in sorted(wanted, key=lambda key: (key[0], ages.get(key, 0), key[1]))
         ]
 
@@ -101,7 +101,7 @@ class VersionService:
         found = [one for one in await self.list(name, all=True, hosted=hosted) if one.version == version]
         if not found and stored is None:
             raise NotFound(f"{name[:60]} has no version {version[:60]!r}.", hint=f"weft workflows {name[:60]}")
-        (view,) = found or [_view((name, version), stored, {}, tags=[], open_runs=0)]
+        (view,) = found or [_version_view((name, version), stored, {}, tags=[], open_runs=0)]
         graph = read_graph(stored) if stored is not None and is_graph(stored) else None
         return VersionDocument(
             **{field: getattr(view, field) for field in view.__struct_fields__},
@@ -212,7 +212,7 @@ def _is_registered(name: str, offered: Mapping[VersionKey, str]) -> bool:
     return any(key[0] == name and style for key, style in offered.items())
 
 
-def _view(
+def _version_view(
     key: VersionKey, stored: Definition | None, hosted: Mapping[VersionKey, str], *, tags: Sequence[str], open_runs: int
 ) -> WorkflowVersion:
     return WorkflowVersion(

@@ -48,14 +48,14 @@ async def deliver_webhook(service: RunService, webhooks: Webhooks, webhook: Rece
         row = None
     if row is None or row.uid != receipt.uid:
         raise NotAllowed("The webhook is for another run.", hint="Answer with the address that came with the call.")
-    output, failure = await _read(service, receipt, webhook)
+    output, failure = await _read_webhook(service, receipt, webhook)
     command = c.AnswerWork(task=EntryId(receipt.task), output=output, failure=failure, attempt=receipt.attempt)
     with contextlib.suppress(RunFinished):  # a late answer changes nothing
         await service.tell(row.id, command)
     return row.id
 
 
-async def _read(service: RunService, receipt: Receipt, webhook: ReceivedWebhook) -> tuple[Raw, Failure | None]:
+async def _read_webhook(service: RunService, receipt: Receipt, webhook: ReceivedWebhook) -> tuple[Raw, Failure | None]:
     """Return the outputs, or the failure that the callee reported."""
     what = f"the webhook of {receipt.step}"
     try:

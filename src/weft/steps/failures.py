@@ -51,7 +51,7 @@ def failure_of(error: BaseException, *, step: str = "", location: str = "", atte
         step=step,
         location=location,
         attempts=attempts,
-        data=tuple(strike_value(_json(read_safely(lambda: list(_arguments(error)), []), []))),
+        data=tuple(strike_value(_failure_json(read_safely(lambda: list(_arguments(error)), []), []))),
         attributes=read_safely(lambda: _attributes(error), {}),
         where=read_safely(lambda: user_line_of(error.__traceback__), ""),
     )
@@ -129,7 +129,7 @@ def _root(error: BaseException) -> BaseException | None:
 
 def rebuild(failure: Failure, raises: Sequence[type[BaseException]] = (), *, run_id: str = "") -> Exception:
     """Return a new exception for a recorded failure, which is then raised in the workflow."""
-    for cls in _named(failure.type, raises):
+    for cls in _classes_named(failure.type, raises):
         if issubclass(cls, Exception):
             error = _made(cls, failure)
             if error is not None:
@@ -184,7 +184,7 @@ def _failed(failure: Failure, run_id: str) -> str:
 def _failed_hint(failure: Failure, raises: Sequence[type[BaseException]], run_id: str) -> str:
     if failure.code:  # a Weft error: its message says what to do
         return f"{recorded_hint(failure)} {_retry(run_id)}".strip()
-    if any(True for _ in _named(failure.type, raises)):
+    if any(True for _ in _classes_named(failure.type, raises)):
         catch = f"{failure.type} could not be rebuilt from its args {preview_text(failure.data)}."
     elif failure.type in _NEVER_ITSELF:
         catch = f"A workflow cannot catch {failure.type} from a step: catch weft.StepFailed, or raise an Exception."
@@ -224,7 +224,7 @@ def _shown(failure: Failure) -> str:
     return f"{failure.type}: {message}".rstrip(". ") if message else failure.type
 
 
-def _named(name: str, raises: Sequence[type[BaseException]]) -> Iterator[type[BaseException]]:
+def _classes_named(name: str, raises: Sequence[type[BaseException]]) -> Iterator[type[BaseException]]:
     """Yield the classes with this name among the declared classes and their subclasses, declared classes first."""
     level, seen = list(raises), set(raises)
     while level:
@@ -276,11 +276,11 @@ def _attributes(error: BaseException) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     for name, value in vars(error).items():
         if not name.startswith("__"):
-            kept |= _json({name: value}, {})
-    return dict(strike_value(_json(kept, {})))
+            kept |= _failure_json({name: value}, {})
+    return dict(strike_value(_failure_json(kept, {})))
 
 
-def _json(value: Any, default: Any) -> Any:
+def _failure_json(value: Any, default: Any) -> Any:
     """Return the value after a round trip through JSON, or the default if it is not JSON or too big."""
     try:
         raw = encode(value)

@@ -19,7 +19,7 @@ import msgspec
 
 from weft.core.secrets import Reference
 from weft.errors import BadValue, NoContext, NotFound
-from weft.steps.permits import check_permitted
+from weft.steps.task_permissions import check_permitted
 
 VALUE_CHARS_MIN = 6
 """The minimum length of a secret. A shorter value could occur in other texts by chance, or be guessed."""

@@ -121,7 +121,7 @@ class Signature:
         given = [p for p in found[1 if takes_context else 0 :] if p.default is not injected]
         parameters = [_parameter(fn, each, hints) for each in given]
         positional = [p.name for p in given if p.kind is _Kind.POSITIONAL_OR_KEYWORD]
-        result = _codec(f"{_name(fn)}() ->", hints.get("return", _Kind.empty))
+        result = _codec(f"{_function_name(fn)}() ->", hints.get("return", _Kind.empty))
         return Signature(parameters, positional, result, takes_context=takes_context, injected=resources)
 
     def bind(self, args: Sequence[Any], kwargs: Mapping[str, Any], *, what: str) -> bytes:
@@ -290,8 +290,8 @@ def _parameter(fn: Callable[..., object], found: inspect.Parameter, hints: dict[
     name = found.name
     if found.kind in _UNNAMED:
         hint = _UNNAMED[found.kind].format(name=name)
-        raise UsageError(f"{_name(fn)}({found}): recorded arguments need names.", hint=hint)
-    codec = _codec(f"{_name(fn)}({name})", hints.get(name, _Kind.empty))
+        raise UsageError(f"{_function_name(fn)}({found}): recorded arguments need names.", hint=hint)
+    codec = _codec(f"{_function_name(fn)}({name})", hints.get(name, _Kind.empty))
     return Parameter(name, found.default is _Kind.empty, codec.type, found.default, codec)
 
 
@@ -305,8 +305,8 @@ def _injected(
         inputs = [name for name in behind if name not in {p.name for p in resources}]
         if each.kind is _Kind.POSITIONAL_ONLY or (inputs and each.kind is _Kind.POSITIONAL_OR_KEYWORD):
             raise UsageError(
-                f"{_name(fn)}({each.name}): a resource cannot stand before an input.",
-                hint=f'Write it last, or behind a "*": {_name(fn)}(..., *, {each.name}=weft.injected).',
+                f"{_function_name(fn)}({each.name}): a resource cannot stand before an input.",
+                hint=f'Write it last, or behind a "*": {_function_name(fn)}(..., *, {each.name}=weft.injected).',
             )
     return [Injected(each.name, hints.get(each.name, Any)) for each in resources]
 
@@ -410,5 +410,5 @@ def _misfit(misfit: Misfit, raw: bytes, what: str, hint: str) -> BadValue:
     return _wrong(_explain(misfit, raw, what), hint, [(misfit.path, f"{misfit.clause()}.")])
 
 
-def _name(fn: Callable[..., object]) -> str:
+def _function_name(fn: Callable[..., object]) -> str:
     return getattr(fn, "__name__", type(fn).__name__)

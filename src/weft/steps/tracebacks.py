@@ -62,18 +62,18 @@ def user_line_of(traceback: TracebackType | None) -> str:
 
 def _is_users(found: TracebackException) -> bool:
     """Return whether an exception or one of its causes passed through the user's code."""
-    return any(is_users(frame.filename) for part in _parts(found) for frame in part.stack)
+    return any(is_users(frame.filename) for part in _linked_exceptions(found) for frame in part.stack)
 
 
 def _formatted(found: TracebackException) -> str:
-    parts = list(_parts(found))
+    parts = list(_linked_exceptions(found))
     for part in parts:
         _keep(part, _from_users(part.stack))
-    text = _text(found)
+    text = _traceback_text(found)
     if len(text.encode("utf-8", "replace")) > BYTES_MAX:
         for part in parts:
             _keep(part, [frame for frame in part.stack or () if is_users(frame.filename)])
-        text = _text(found)
+        text = _traceback_text(found)
     return _shortened(text)
 
 
@@ -92,7 +92,7 @@ def _keep(part: TracebackException, frames: list[FrameSummary]) -> None:
         part.stack = None  # type: ignore[assignment]  # shown without frames and without a heading
 
 
-def _parts(found: TracebackException) -> Iterator[TracebackException]:
+def _linked_exceptions(found: TracebackException) -> Iterator[TracebackException]:
     """Yield an exception, its causes and, if it is a group, its members."""
     todo, seen = [found], set[int]()
     while todo:
@@ -104,7 +104,7 @@ def _parts(found: TracebackException) -> Iterator[TracebackException]:
         todo += [other for other in (part.__cause__, part.__context__, *(part.exceptions or ())) if other is not None]
 
 
-def _text(found: TracebackException) -> str:
+def _traceback_text(found: TracebackException) -> str:
     lines = "".join(found.format()).rstrip().split("\n")
     return strike("\n".join(line for line in lines if not line.endswith(_RECORDED)))
 

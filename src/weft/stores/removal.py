@@ -67,5 +67,17 @@ def with_counts(entry: AuditEntry, result: DoomResult) -> AuditEntry:
     return msgspec.structs.replace(entry, details={**entry.details, **counts})
 
 
+def with_sums(entry: AuditEntry, results: Sequence[DoomResult]) -> AuditEntry | None:
+    """Return the entry of several deletions, with the numbers of all; None if nothing is deleted."""
+    doomed = [result for result in results if result.outcome is DoomOutcome.DOOMED]
+    counts = {
+        "trees": len(doomed),
+        "runs": sum(result.runs for result in doomed),
+        "events": sum(result.events for result in doomed),
+        "dead_letters": sum(result.unsettled for result in doomed),
+    }
+    return msgspec.structs.replace(entry, details={**entry.details, **counts}) if doomed else None
+
+
 def _is_younger(run: TreeRun, ended_before: Millis | None) -> bool:
     return ended_before is not None and (run.ended_at is None or run.ended_at > ended_before)

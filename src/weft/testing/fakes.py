@@ -157,7 +157,7 @@ class FakedStep:
         if not faked:
             assert self._body is not None
             return await self._body.perform(given, executor)
-        value = await _value(fake, args)
+        value = await _fake_value(fake, args)
         return self._book.result_codec(self.name).encode(value, what=f"the fake of {self.name} returned")
 
     def is_final(self, error: BaseException) -> bool:
@@ -166,7 +166,7 @@ class FakedStep:
         return self._body is not None and self._body.is_final(error)
 
 
-async def _value(fake: Any, args: dict[str, Any]) -> Any:
+async def _fake_value(fake: Any, args: dict[str, Any]) -> Any:
     if isinstance(fake, BaseException):
         raise fake.with_traceback(None)
     if isinstance(fake, type):

@@ -264,7 +264,7 @@ def _is_dead(handle: SimHandle) -> bool:
     return handle.process is not None and not handle.process.alive
 
 
-def _refused(name: str) -> Callable[..., NoReturn]:
+def _refused_method(name: str) -> Callable[..., NoReturn]:
     what = "threads" if name in ("run_in_executor", "call_soon_threadsafe") else f"outside ({name})"
 
     def refuse(*_: object, **__: object) -> NoReturn:
@@ -280,4 +280,4 @@ def _refused(name: str) -> Callable[..., NoReturn]:
 OUTSIDE = (*IO_METHODS, "run_in_executor", "call_soon_threadsafe", "run_forever")
 # These are set as methods, because __getattribute__ would slow down every use of the loop.
 for _name in OUTSIDE:
-    setattr(SimLoop, _name, _refused(_name))
+    setattr(SimLoop, _name, _refused_method(_name))

@@ -164,7 +164,7 @@ class _ScriptedModel:
             raise given
         if isinstance(given, ModelReply):
             return given
-        parts = _parts(given, len(request.messages))
+        parts = _scripted_parts(given, len(request.messages))
         message = ModelMessage(role="assistant", parts=parts)
         return ModelReply(
             message=message,
@@ -174,18 +174,18 @@ class _ScriptedModel:
         )
 
 
-def _parts(given: Any, number: int) -> tuple[Part, ...]:
+def _scripted_parts(given: Any, number: int) -> tuple[Part, ...]:
     if isinstance(given, ScriptedCalls):
         made = (
-            CallPart(id=f"call_{number}_{n}", name=name, arguments=_text(arguments))
+            CallPart(id=f"call_{number}_{n}", name=name, arguments=_scripted_text(arguments))
             for n, (name, arguments) in enumerate(given.calls)
         )
         return (*((TextPart(given.says),) if given.says else ()), *made)
-    text = _text(given)
+    text = _scripted_text(given)
     return (TextPart(text),) if text else ()
 
 
-def _text(given: Any) -> str:
+def _scripted_text(given: Any) -> str:
     return given if isinstance(given, str) else encode(given, what="the script of a model has").decode()
 
 

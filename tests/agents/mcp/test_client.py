@@ -207,6 +207,7 @@ def test_a_server_that_dies_in_a_call_over_http_leaves_it_in_doubt_and_nobody_is
         _die(Bench(weft.mcp("box", url=url)))
 
 
+@pytest.mark.proof
 def test_a_child_that_dies_in_a_call_leaves_it_in_doubt_and_is_started_again_for_the_next_one(tmp_path: Path) -> None:
     bench = Bench(stdio(tmp_path))
 
@@ -251,6 +252,7 @@ def test_siblings_of_a_call_that_kills_the_server_are_in_doubt_too(tmp_path: Pat
     assert all(one.in_doubt for one in lost)
 
 
+@pytest.mark.proof
 def test_a_server_that_hangs_is_given_up_and_can_be_called_again(tmp_path: Path) -> None:
     bench = Bench(stdio(tmp_path, timeout="2s"))
 

@@ -18,7 +18,7 @@ from weft.runtime.policy import CurrentPolicy
 from weft.runtime.task_policy import TaskPermits
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import HttpRequest
-from weft.steps.permits import PERMITS, check_permitted
+from weft.steps.task_permissions import PERMITS, check_permitted
 from weft.stores.memory import MemoryStore
 from weft.testing import World
 

@@ -16,7 +16,7 @@ from weft.agents.toolbox.openapi import find_operation, make_request, read_docum
 from weft.errors import BadValue, NotAllowed, UsageError
 from weft.steps.http.client import HttpClient
 from weft.steps.http.exchange import HttpRequest, HttpResponse
-from weft.steps.permits import check_permitted
+from weft.steps.task_permissions import check_permitted
 from weft.testing import World, calls, export_events
 
 URL = "https://api.weather.example/v1/openapi.json"

@@ -208,3 +208,35 @@ def test_an_answer_with_nul_is_told_without_it(kind: str) -> None:
     told, _ = called(WeatherServer(answer), given, approve=True)
 
     assert told["body"] == ({"a\ufffd": ["b\ufffd"]} if kind == "application/json" else "a\ufffdb")
+
+
+DEEP = b"[" * 150 + b"]" * 150
+
+
+@pytest.mark.parametrize("raw", [DEEP, b"[" * 20_000 + b"]" * 20_000, b'{"id": ', b"{'id': 1}"], ids=len)
+def test_a_call_that_was_performed_is_never_told_as_a_failure(raw: bytes) -> None:
+    """An answer that cannot be kept as JSON is kept as text."""
+
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=raw, content_type="application/json")
+
+    weather = WeatherServer(answer)
+    given = {"operation_id": "reportWeather", "params": {"city": "Rome"}}
+    told, _ = called(weather, given, approve=True)
+
+    assert len(weather.requests) == 1
+    assert "error" not in told
+    if "result_ref" in told:
+        assert raw[:100].decode() in told["preview"]
+    else:
+        assert (told["status"], told["body"]) == (200, raw.decode())
+
+
+def test_of_a_large_answer_to_a_call_that_was_performed_the_beginning_is_kept() -> None:
+    async def large(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=b'{"id": "' + b"x" * (20 << 20) + b'"}', content_type="application/json")
+
+    told, _ = called(WeatherServer(large), {"operation_id": "reportWeather", "params": {"city": "Rome"}}, approve=True)
+
+    assert "error" not in told
+    assert "xxx" in told["preview"]

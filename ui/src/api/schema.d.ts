@@ -544,7 +544,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Import the runs of a bundle, to read and fork them; with adopt, go on with runs that were moved */
+        /** Import the runs of a bundle, to read and fork them; with adopt, an operator continues moved runs */
         post: operations["importBundle"];
         delete?: never;
         options?: never;
@@ -3876,6 +3876,7 @@ export interface components {
             a: string;
             b: string;
             equal: boolean;
+            is_written: boolean;
             lines: components["schemas"]["DiffLine"][];
             sentences: string[];
             picture: components["schemas"]["DrawnPicture"];
@@ -5294,6 +5295,8 @@ export interface components {
             visit?: number | null;
             /** @default {} */
             input?: Record<string, unknown>;
+            /** @default [] */
+            words?: string[];
             /** @default {} */
             set?: Record<string, unknown>;
             /** @default {} */

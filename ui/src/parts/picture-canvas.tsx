@@ -43,7 +43,7 @@ function Canvas(props: CanvasProps): ReactElement {
   const colour = useCallback((node: Node) => `var(--${markOf(standing, (node as BoxNode).data.box?.id ?? "")}-line)`, [standing]);
   useCanvasKeys(props, view.fit);
   return (
-    <div ref={element} className={["picture", isFar && "far", isTiny && "tiny"].filter(Boolean).join(" ")} onPointerMove={view.onPointer}>
+    <div ref={element} data-event={standing?.seq} className={["picture", isFar && "far", isTiny && "tiny"].filter(Boolean).join(" ")} onPointerMove={view.onPointer}>
       <PictureContext.Provider value={state}>
         <ReactFlow
           tabIndex={0} aria-roledescription="picture" aria-label={`Picture of ${picture.title.slice(0, 200)}. Arrow keys walk, o shows an outline.`}

@@ -49,6 +49,13 @@ test("a tall picture opens readable, around the box that is selected", () => {
   expect(isInSight(box("e", 150, 20_000), view, size)).toBe(true);
 });
 
+test("a picture that does not fit opens where it begins, not at an empty middle", () => {
+  const first = box("a", 9_000, 40);
+  const wide = { ...picture, width: 10_000, height: 30_000, boxes: [first, box("b", 0, 20_000)] };
+  const size = { width: 800, height: 400 };
+  expect(isInSight(first, firstView(wide, size, undefined), size)).toBe(true);
+});
+
 test("a box keeps its place on the screen when the picture grows", () => {
   const view = { x: 10, y: 20, zoom: 0.5 };
   const [before, after] = [box("c", 150, 140), box("c", 350, 440)];

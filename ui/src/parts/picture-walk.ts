@@ -45,13 +45,17 @@ export function fitted(picture: DrawnPicture, size: Size): View {
   return { zoom: used, x: (size.width - picture.width * used) / 2, y: (size.height - picture.height * used) / 2 };
 }
 
-/** Return the view with which a picture opens: all of it if it can be read so, else around a box. */
+/** Return the view with which a picture opens: all of it if it can be read so, else around a box, else where it begins. */
 export function firstView(picture: DrawnPicture, size: Size, box: DrawnBox | undefined): View {
   const whole = fitted(picture, size);
   if (whole.zoom >= ZOOM_READABLE) return whole;
   const zoom = box ? 0.8 : Math.max(ZOOM_READABLE, Math.min(1, (size.width - 2 * MARGIN) / Math.max(1, picture.width)));
   if (box) return { zoom, ...centred(box, size, zoom) };
-  return { zoom, x: (size.width - picture.width * zoom) / 2, y: MARGIN };
+  const first = picture.boxes[0];
+  const isNarrow = picture.width * zoom <= size.width;
+  // A wide picture may have no box in the middle of its top.
+  const x = first === undefined || isNarrow ? (size.width - picture.width * zoom) / 2 : centred(first, size, zoom).x;
+  return { zoom, x, y: MARGIN - (first?.y ?? 0) * zoom };
 }
 
 export function centred(box: DrawnBox, size: Size, zoom: number): { x: number; y: number } {

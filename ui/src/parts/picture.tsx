@@ -5,16 +5,16 @@
  */
 import "./picture.css";
 
-import { lazy, Suspense, useMemo, useState, type KeyboardEvent, type ReactElement } from "react";
+import { useMemo, useState, type KeyboardEvent, type ReactElement } from "react";
 
 import type { DrawnPicture, StandingView } from "../api/schema";
-import { patient } from "../shell/patient";
+import { part } from "../shell/part";
 import { counted } from "../shell/words";
-import { groupLetters } from "./picture-look";
+import { groupLetters, isDot } from "./picture-look";
 import { Outline } from "./picture-outline";
 import { walk, type Step } from "./picture-walk";
 
-const Canvas = lazy(patient(() => import("./picture-canvas")));
+const Canvas = part(() => import("./picture-canvas"));
 const DRAWN_MAX = 2000;
 const STEPS: Record<string, Step> = { ArrowUp: "up", ArrowDown: "down", ArrowLeft: "left", ArrowRight: "right" };
 
@@ -46,11 +46,12 @@ export type PictureProps = {
 export function Picture(props: PictureProps): ReactElement {
   const { picture, isOutline } = props;
   const [isForced, setForced] = useState(false);
-  const isLarge = picture.boxes.length > DRAWN_MAX && !isForced;
+  const boxes = useMemo(() => picture.boxes.filter((box) => !isDot(box)).length, [picture]);
+  const isLarge = boxes > DRAWN_MAX && !isForced;
   const letters = useMemo(() => groupLetters(picture), [picture]);
   const tools = (
     <>
-      {isLarge && <span className="chip">{counted(picture.boxes.length, "box", "boxes")}</span>}
+      {isLarge && <span className="chip">{counted(boxes, "box", "boxes")}</span>}
       {isLarge && <button type="button" onClick={() => setForced(true)}>Draw it anyway</button>}
       {!isLarge && (
         <button type="button" aria-pressed={isOutline} onClick={() => props.onOutline(!isOutline)} title={isOutline ? "Show the picture (o)" : "Show as an outline (o)"}>
@@ -59,11 +60,9 @@ export function Picture(props: PictureProps): ReactElement {
       )}
     </>
   );
-  if (isOutline || isLarge) return <div className="picture"><div className="picture-tools">{tools}</div><Outline {...props} /></div>;
+  if (isOutline || isLarge) return <div className="picture" data-event={props.standing?.seq}><div className="picture-tools">{tools}</div><Outline {...props} /></div>;
   return (
-    <Suspense fallback={null}>
-      <Canvas {...props} letters={letters} tools={tools} />
-    </Suspense>
+    <Canvas {...props} letters={letters} tools={tools} />
   );
 }
 

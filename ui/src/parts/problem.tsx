@@ -1,10 +1,10 @@
 /** A problem, shown where it happened: title, detail, hint, and the page of its code. */
-import { lazy, Suspense, useState, type ReactElement } from "react";
+import { useState, type ReactElement } from "react";
 
 import { Problem, Unreachable } from "../api/client";
-import { patient } from "../shell/patient";
+import { part } from "../shell/part";
 
-const HelpDialog = lazy(patient(() => import("../shell/help")));
+const HelpDialog = part(() => import("../shell/help"));
 
 export function ProblemNote({ error, retry }: { error: unknown; retry?: () => void }): ReactElement {
   const [isOpen, setOpen] = useState(false);
@@ -19,9 +19,7 @@ export function ProblemNote({ error, retry }: { error: unknown; retry?: () => vo
         {problem?.code && <button type="button" className="plain" onClick={() => setOpen(true)}>{problem.code}</button>}
         {retry && <button type="button" className="plain" onClick={retry}>Try again</button>}
       </span>
-      {isOpen && problem && (
-        <Suspense><HelpDialog code={problem.code} onClose={() => setOpen(false)} /></Suspense>
-      )}
+      {isOpen && problem && <HelpDialog code={problem.code} onClose={() => setOpen(false)} />}
     </div>
   );
 }

@@ -33,9 +33,9 @@ export type TimelineControl = {
 
 /**
  * Hold the window of the timeline. Without a window of its own it follows: the right edge is now. `automatic` is what the
- * screen selected by itself; it does not end following.
+ * screen selected by itself; it does not end following. Nothing is asked for until the timeline is in sight.
  */
-export function useTimeline(run: RunChosen, automatic: string | null, width: number): TimelineControl {
+export function useTimeline(run: RunChosen, automatic: string | null, width: number, isInSight: boolean): TimelineControl {
   const [window, setWindow] = useState<Window | null>(null);
   const [opened, setOpened] = useState<number[]>([]);
   const asked = useSettled(window?.view ?? null);
@@ -43,6 +43,7 @@ export function useTimeline(run: RunChosen, automatic: string | null, width: num
   const answer = useAsked(
     ["run", run.id, "timeline", run.at, asked?.since ?? null, asked?.until ?? null, columns, run.q],
     (signal) => askTimeline(run, { ...windowQuery(asked), columns, ...filterQuery(run.q) }, signal),
+    { enabled: isInSight },
   );
   const data = answer.data;
   const isLive = run.at === null && data !== undefined && data.rows.some((row) => (row.until ?? null) === null);

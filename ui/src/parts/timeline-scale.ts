@@ -82,6 +82,8 @@ const STEPS = [
   3600e3, 7200e3, 10_800e3, 21_600e3, 43_200e3, 86_400e3, 2 * 86_400e3, 7 * 86_400e3, 30 * 86_400e3, 365 * 86_400e3,
 ];
 const TICK_PX = 88;
+/** The room that the text of a moment takes. A moment without it would be cut off or lie under a break. */
+const LABEL_PX = 80;
 export type Tick = { ms: number; x: number; step: number };
 
 /** Return round moments that are far enough apart. `offset` is that of the zone in milliseconds. */
@@ -94,7 +96,7 @@ export function ticksOf(scale: Scale, offset = 0): Tick[] {
   for (const piece of widest) {
     for (let ms = Math.ceil((piece.since + offset) / step) * step - offset; ms <= piece.until; ms += step) {
       const x = xOf(scale, ms);
-      if (x + TICK_PX / 2 <= piece.x + piece.width || piece.gap === null && piece === scale.pieces.at(-1)) ticks.push({ ms, x, step });
+      if (x + LABEL_PX <= piece.x + piece.width) ticks.push({ ms, x, step });
     }
   }
   return ticks;

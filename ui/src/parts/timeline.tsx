@@ -17,11 +17,14 @@ import { xOf } from "./timeline-scale";
 const ZOOM = 1.5;
 const PAN_PX = 120;
 const DRAG_MIN_PX = 4;
+/** Until it is measured. */
+const WIDTH_PX = 600;
 
 export function Timeline({ run, automatic }: { run: RunChosen; automatic: string | null }): ReactElement {
   const axis = useRef<HTMLDivElement>(null);
-  const width = useWidth(axis);
-  const control = useTimeline(run, automatic, width);
+  const measured = useWidth(axis);
+  const width = measured ?? WIDTH_PX;
+  const control = useTimeline(run, automatic, width, measured !== null);
   const rows = useShownRows(run, control.data);
   useKeys("Timeline", [
     { keys: "0", does: "Show all of the timeline", run: control.showAll },
@@ -181,11 +184,12 @@ function useWheel(control: TimelineControl): (element: HTMLElement | null) => ((
   }, []);
 }
 
-function useWidth(element: RefObject<HTMLElement | null>): number {
-  const [width, setWidth] = useState(600);
+/** Return the width of an element; null until it is in sight. */
+function useWidth(element: RefObject<HTMLElement | null>): number | null {
+  const [width, setWidth] = useState<number | null>(null);
   useEffect(() => {
     if (!element.current) return undefined;
-    const observer = new ResizeObserver(([entry]) => entry && setWidth(Math.max(40, Math.floor(entry.contentRect.width))));
+    const observer = new ResizeObserver(([entry]) => entry && entry.contentRect.width > 0 && setWidth(Math.max(40, Math.floor(entry.contentRect.width))));
     observer.observe(element.current);
     return () => observer.disconnect();
   }, [element]);

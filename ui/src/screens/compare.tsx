@@ -24,7 +24,7 @@ export default function Compare({ a, b }: { a: string; b: string }): ReactElemen
     <div className="compare">
       <header className="row">
         <nav aria-label="Path" className="row"><Link to="/runs">Runs</Link> <span className="muted">›</span></nav>
-        <h1 className="wrap"><Link to={runPath(a)}><bdi>{a}</bdi></Link> <span className="muted">and</span> <Link to={runPath(b)}><bdi>{b}</bdi></Link></h1>
+        <h1 className="wrap"><span className="muted">A</span> <Link to={runPath(a)}><bdi>{a}</bdi></Link> <span className="muted">and B</span> <Link to={runPath(b)}><bdi>{b}</bdi></Link></h1>
         <span className="grow" />
         <Link className="button" to={pathTo("runs", b, "diff", a)}>Swap</Link>
       </header>
@@ -74,6 +74,7 @@ function Parting({ a, b, found }: { a: string; b: string; found: RunsDiff }): Re
   const first = found.runs?.first;
   const { a: atA, b: atB } = found.parting;
   if (found.equal || !first) return <p role="status">✓ Both did the same, with the same values. Only times differ.</p>;
+  if (atA === null && atB === null) return <p className="parting">They part at <code><bdi>{first.place}</bdi></code> ({first.aspect}), and otherwise do the same.</p>;
   return (
     <p className="parting">
       They part at <code><bdi>{first.place}</bdi></code> ({first.aspect}):{" "}

@@ -21,7 +21,7 @@ export default function Login(): ReactElement {
   }, [isIn, next]);
   return (
     <main id="main" className="login">
-      <h1>Weft</h1>
+      <h1>Sign in to Weft</h1>
       {failed && <p role="alert" className="warning">{failureText(failed)}</p>}
       {me?.sign_in.includes("oidc") && <a className="button" href={providerPath(next)}>Sign in with your organisation</a>}
       {me?.sign_in.includes("key") && <KeyForm onDone={() => location.replace(basePath() + next)} />}

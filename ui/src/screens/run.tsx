@@ -47,6 +47,13 @@ export default function Run({ id }: { id: string }): ReactElement {
   return <RunScreen chosen={chosen} run={run.data} error={run.error} />;
 }
 
+/** Whether something has been so at least once. What is less urgent is asked for after what is needed first. */
+function useOnce(isSo: boolean): boolean {
+  const [wasSo, setSo] = useState(isSo);
+  if (isSo && !wasSo) setSo(true);
+  return wasSo || isSo;
+}
+
 /** An address with an event that the run has not reached leads to now, and says so. `seq` is undefined while it is asked for. */
 function useNothingBeyond(at: number | null, seq: number | undefined): void {
   useEffect(() => {
@@ -63,7 +70,8 @@ function RunScreen({ chosen, run, error }: { chosen: RunChosen; run: RunDetail; 
   const standing = useStanding(chosen);
   const picture = usePicture(chosen);
   const selection = useSelection(chosen, picture.data);
-  const hasRelatives = useHasRelatives(run);
+  const isExplained = useOnce(explanation.isFetched);
+  const hasRelatives = useHasRelatives(run, isExplained);
   const pane = usePane();
   const lower = useTabs(chosen, run);
   const automatic = useSelectedFailure(chosen, run);
@@ -84,13 +92,13 @@ function RunScreen({ chosen, run, error }: { chosen: RunChosen; run: RunDetail; 
         <div className="run-picture">
           <PicturePane chosen={chosen} run={run} picture={picture} standing={standing} selected={selection?.box ?? null} lit={lit} follows={follows} />
         </div>
-        <div className="run-timeline"><Timeline run={chosen} automatic={automatic} /></div>
-        {selection && (
+        <div className="run-timeline">{isExplained && <Timeline run={chosen} automatic={automatic} />}</div>
+        {selection && isExplained && (
           <div className="run-inspector">
             <Inspector key={selection.box} chosen={chosen} run={run} selection={selection} standing={standing.data} explanation={explanation.data} ask={setAsked} light={light} />
           </div>
         )}
-        <div className="run-bottom"><BottomPane {...lower} detail={run} /></div>
+        <div className="run-bottom">{isExplained && <BottomPane {...lower} detail={run} />}</div>
       </div>
       <div className="run-foot">
         <div className="grow"><TravelBar run={chosen} seq={run.seq} /></div>

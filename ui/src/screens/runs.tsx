@@ -1,14 +1,14 @@
 /** Runs: filter, list, what to do with many of them. */
 import "./runs.css";
 
-import { lazy, Suspense, useCallback, useEffect, useRef, useState, useSyncExternalStore, type ReactElement } from "react";
+import { useCallback, useEffect, useRef, useState, useSyncExternalStore, type ReactElement } from "react";
 
 import { ProblemNote } from "../parts/problem";
 import { useActions } from "../shell/actions";
 import { choose, navigate, runPath, useChosen } from "../shell/address";
 import { may, useMe } from "../shell/session";
 import { useKeys } from "../shell/keys";
-import { patient } from "../shell/patient";
+import { part } from "../shell/part";
 import { useTitle } from "../shell/questions";
 import { counted } from "../shell/words";
 import { BulkBar } from "./runs/bulk";
@@ -26,7 +26,7 @@ import { FilterFields, FilterLine, StatusChips } from "./runs/toolbar";
 import { useFilter } from "./runs/use-filter";
 import { ViewsMenu } from "./runs/views-menu";
 
-const StartDialog = lazy(patient(() => import("../parts/start-dialog")));
+const StartDialog = part(() => import("../parts/start-dialog"));
 
 export default function Runs(): ReactElement {
   const me = useMe();
@@ -76,7 +76,7 @@ export default function Runs(): ReactElement {
             />}
       </div>
       <BulkBar marked={marked} filter={filter} matching={matching} onClear={() => setMarked(new Set())} mayOperate={may(me, "operate")} />
-      <Suspense>{starting !== null && <StartDialog workflow={starting} onClose={() => setStarting(null)} />}</Suspense>
+      {starting !== null && <StartDialog workflow={starting} onClose={() => setStarting(null)} />}
     </div>
   );
 }

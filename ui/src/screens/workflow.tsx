@@ -1,7 +1,7 @@
 /** One workflow: the picture of a version, its source as written, its versions and tags, and its runs. */
 import "./workflow.css";
 
-import { lazy, Suspense, useState, type ReactElement } from "react";
+import { useState, type ReactElement } from "react";
 
 import { api, Problem, read } from "../api/client";
 import { useAsked } from "../api/queries";
@@ -10,7 +10,7 @@ import { Picture } from "../parts/picture";
 import { ProblemNote } from "../parts/problem";
 import { choose, queryText, runPath, useChosen } from "../shell/address";
 import { Link } from "../shell/link";
-import { patient } from "../shell/patient";
+import { part } from "../shell/part";
 import { useTitle } from "../shell/questions";
 import { may, useMe } from "../shell/session";
 import { counted } from "../shell/words";
@@ -18,7 +18,7 @@ import { Source } from "./workflow/source";
 import { Tags } from "./workflow/tags";
 import { VersionList } from "./workflow/version-list";
 
-const StartDialog = lazy(patient(() => import("../parts/start-dialog")));
+const StartDialog = part(() => import("../parts/start-dialog"));
 
 export default function Workflow({ name }: { name: string }): ReactElement {
   const about = useAsked(["workflow", name, "about"], (signal) => read(api.GET("/api/v1/workflows/{name}/about", { params: { path: { name } }, signal })), { refetchMs: 10_000 });
@@ -51,7 +51,7 @@ function Head({ about, version }: { about: WorkflowAbout; version: string | null
         <Link to="/workflows">Workflows</Link> ›
         <h1>{about.name}</h1>
         <span className="chip">{about.style}</span>
-        {version && <span className="mono">{version.slice(0, 12)}</span>}
+        {version && <span className="muted">version <span className="mono">{version.slice(0, 12)}</span></span>}
         {!about.hosted && <span className="muted">no process hosts it</span>}
         <span className="grow" />
         <Link to={"/runs" + queryText({ workflow: about.name })}>{counted(about.open_runs, "open run")}</Link>
@@ -60,7 +60,7 @@ function Head({ about, version }: { about: WorkflowAbout; version: string | null
       </div>
       {about.description && <p>{about.description}</p>}
       {about.where && <p className="muted">defined in <code>{about.where}</code></p>}
-      <Suspense>{isStarting && <StartDialog workflow={about.name} version={version === about.newest ? "" : version ?? ""} onClose={() => setStarting(false)} />}</Suspense>
+      {isStarting && <StartDialog workflow={about.name} version={version === about.newest ? "" : version ?? ""} onClose={() => setStarting(false)} />}
     </>
   );
 }

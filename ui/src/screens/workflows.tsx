@@ -1,7 +1,7 @@
 /** Workflows: a row per name, with what it did in the last day. */
 import "./workflow.css";
 
-import { lazy, Suspense, useRef, useState, type ReactElement } from "react";
+import { useRef, useState, type ReactElement } from "react";
 
 import { api, read } from "../api/client";
 import { usePages } from "../api/pages";
@@ -13,12 +13,12 @@ import { durationText } from "../parts/times";
 import { choose, pathTo, queryText, runPath, useChosen } from "../shell/address";
 import { useKeys } from "../shell/keys";
 import { Link } from "../shell/link";
-import { patient } from "../shell/patient";
+import { part } from "../shell/part";
 import { useTitle } from "../shell/questions";
 import { may, useMe } from "../shell/session";
 import type { RunStatus } from "../shell/words";
 
-const StartDialog = lazy(patient(() => import("../parts/start-dialog")));
+const StartDialog = part(() => import("../parts/start-dialog"));
 
 export default function Workflows(): ReactElement {
   const text = useChosen().get("q") ?? "";
@@ -55,7 +55,7 @@ export default function Workflows(): ReactElement {
         ))}
       </Rows>
       </div>
-      <Suspense>{starting !== null && <StartDialog workflow={starting} onClose={() => setStarting(null)} />}</Suspense>
+      {starting !== null && <StartDialog workflow={starting} onClose={() => setStarting(null)} />}
     </>
   );
 }

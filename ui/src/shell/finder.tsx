@@ -1,12 +1,12 @@
 /** The palette: one field for everything. The field is there at once, so that nothing typed is lost; what it finds comes after. */
-import { lazy, Suspense, useState, type ReactElement } from "react";
+import { useState, type ReactElement } from "react";
 
 import { Dialog } from "../parts/dialog";
-import { patient } from "./patient";
+import { part } from "./part";
 
 export type Entry = { run: () => void };
 
-const Found = lazy(patient(() => import("./palette")));
+const Found = part(() => import("./palette"), <ul id="found" role="listbox" aria-label="Found" />);
 
 export function Finder({ onClose }: { onClose: () => void }): ReactElement {
   const [text, setText] = useState("");
@@ -32,9 +32,7 @@ export function Finder({ onClose }: { onClose: () => void }): ReactElement {
           event.preventDefault();
         }}
       />
-      <Suspense fallback={<ul id="found" role="listbox" aria-label="Found" />}>
-        <Found text={text.trim()} here={here} onFound={setEntries} onOpen={open} />
-      </Suspense>
+      <Found text={text.trim()} here={here} onFound={setEntries} onOpen={open} />
     </Dialog>
   );
 }

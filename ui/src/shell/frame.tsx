@@ -1,5 +1,5 @@
 /** The line around every screen: screens, open questions, palette, connection, time zone, who I am. */
-import { lazy, Suspense, useState, type ReactElement, type ReactNode } from "react";
+import { useState, type ReactElement, type ReactNode } from "react";
 
 import { zoneText } from "../parts/times";
 import { navigate, pathTo, useRoute } from "./address";
@@ -9,13 +9,13 @@ import { Finder } from "./finder";
 import { useKeys, type Binding } from "./keys";
 import { Link } from "./link";
 import { Notices } from "./notices";
-import { patient } from "./patient";
+import { part } from "./part";
 import { useQuestionCount } from "./questions";
 import { SessionGuard, signOut, useMe } from "./session";
 import { changeSettings, useSettings } from "./settings";
 import { Warnings } from "./warnings";
 
-const KeyHelp = lazy(patient(() => import("./key-help")));
+const KeyHelp = part(() => import("./key-help"));
 
 const SCREENS = [
   { screen: "runs", title: "Runs", key: "g r" },
@@ -49,7 +49,7 @@ export function Frame({ children }: { children: ReactNode }): ReactElement {
       <SessionGuard />
       <Notices />
       {open === "palette" && <Finder onClose={() => setOpen(null)} />}
-      <Suspense>{open === "keys" && <KeyHelp onClose={() => setOpen(null)} />}</Suspense>
+      {open === "keys" && <KeyHelp onClose={() => setOpen(null)} />}
     </>
   );
 }

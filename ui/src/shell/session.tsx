@@ -9,8 +9,11 @@ import { ProblemNote } from "../parts/problem";
 import { noteServerTime } from "./clock";
 import { loginPath, providerPath } from "./sign-in";
 
+/** On this machine it may be `weft dev`, whose error must appear and go with the next save. */
+const ASK_MS = /^(localhost|127\.\d+\.\d+\.\d+|\[::1\])$/.test(location.hostname) ? 3000 : 30_000;
+
 export function useMe(): Me | undefined {
-  return useAsked(["me"], askMe, { refetchMs: 30_000 }).data;
+  return useAsked(["me"], askMe, { refetchMs: ASK_MS }).data;
 }
 
 /** How the page was last known to the server. Until it is, nobody has signed in on this page. */
@@ -77,10 +80,16 @@ export function KeyForm({ onDone }: { onDone: () => void }): ReactElement {
     <form onSubmit={submit}>
       <label htmlFor="key">Key</label>
       <input id="key" name="key" type="password" autoComplete="current-password" required autoFocus />
-      {error !== null && <div role="alert"><ProblemNote error={error} /></div>}
+      <p className="muted">Whoever runs this server makes one for you: <code>weft keys create NAME</code></p>
+      {error !== null && <div role="alert">{isRefusal(error) ? <p className="problem">{error.message}</p> : <ProblemNote error={error} />}</div>}
       <div className="buttons"><button className="primary" disabled={isSending}>Sign in</button></div>
     </form>
   );
+}
+
+/** Whether the key was refused. The server's hint is for programs that send keys with their requests. */
+function isRefusal(error: unknown): error is Problem {
+  return error instanceof Problem && error.code === "access.unknown";
 }
 
 /**

@@ -72,7 +72,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         """Return an answer that is not a stream, read up to a limit."""
         most = BODY_BYTES_MAX if response.status < 400 else ERROR_BYTES_MAX
         try:
-            raw = await _read(response, most)
+            raw = await _read_body(response, most)
         except aiohttp.ClientError as error:
             return self._no_answer(request, asked, LOST, _reason(error))
         finally:
@@ -126,7 +126,7 @@ class _Events(httpx2.AsyncByteStream):
         self._response.close()
 
 
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes | None:
+async def _read_body(response: aiohttp.ClientResponse, most: int) -> bytes | None:
     found = bytearray()
     async for piece in response.content.iter_any():
         found += piece

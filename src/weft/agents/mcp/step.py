@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -11,10 +12,9 @@ from weft.agents.mcp.failures import ToolFailed, ToolUnavailable
 from weft.agents.mcp.servers import McpServer
 from weft.agents.tools.built_in import unknown_tool
 from weft.core.findings import did_you_mean
-from weft.core.values import encode
 from weft.errors import BadValue, UsageError
 from weft.ports.tool_pins import ToolPins
-from weft.steps.strangers import without_nul
+from weft.steps.strangers import encode_answer
 from weft.steps.task import MCP, Executor
 
 ARGUMENTS_BYTES_MAX = 64 * 1024
@@ -75,7 +75,7 @@ class McpStep:
             value: Any = question_of(server.name, called.tool, answer)
         else:
             value = await result_of(server.name, found, answer, self._keep)
-        return encode(without_nul(value), what=f"{called.tool} of the MCP server {server.name} answered with")
+        return encode_answer(value, json.dumps(value).encode())
 
     def _server(self, name: str) -> McpServer:
         servers = self._servers()

@@ -54,7 +54,7 @@ class AnswerCache:
         if alias.cache_ms is None:
             return None
         try:
-            memo = await self._memos.get(_key(alias, request, run_id), now=self._clock.now_ms())
+            memo = await self._memos.get(_cache_key(alias, request, run_id), now=self._clock.now_ms())
             if memo is None:
                 return None
             reply = _decode(await self._load(memo.output))
@@ -71,13 +71,13 @@ class AnswerCache:
         until = Millis(now + alias.cache_ms) if alias.cache_ms else None
         try:
             output = await self._keep(_canonical(reply))
-            memo = Memo(key=_key(alias, request, run_id), output=output, run=RunId(run_id), at=now, until=until)
+            memo = Memo(key=_cache_key(alias, request, run_id), output=output, run=RunId(run_id), at=now, until=until)
             await self._memos.put(memo)
         except StoreError as error:
             log.debug("weft: could not keep an answer of the model %s for reuse (%s)", alias.name, error)
 
 
-def _key(alias: ModelAlias, request: ModelRequest, run_id: str) -> str:
+def _cache_key(alias: ModelAlias, request: ModelRequest, run_id: str) -> str:
     asked = (
         alias.name,
         alias.model,

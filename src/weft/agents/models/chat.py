@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from weft.agents.models.aliases import ModelAlias
 from weft.agents.models.chat_answer import ChatAnswer, OnChunk
-from weft.agents.models.chat_request import Load, chat_request
+from weft.agents.models.chat_request import Load, WrittenMessages, chat_request
 from weft.agents.models.estimate import with_usage
 from weft.agents.models.transport import ModelTransport
 from weft.ports.models import ModelReply, ModelRequest
@@ -17,10 +17,11 @@ class ChatWire:
         self._alias = alias
         self._transport = transport
         self._load = load
+        self._written = WrittenMessages()
 
     async def complete(self, request: ModelRequest, on_chunk: OnChunk) -> ModelReply:
         """Ask the model, as ``ModelPort.complete``. Raises ModelFailed."""
         answer = ChatAnswer(self._alias.name, self._alias.model, on_chunk)
-        body = await chat_request(self._alias, request, self._load)
+        body = await chat_request(self._alias, request, self._load, self._written)
         await self._transport.post("chat/completions", body, request.key, answer)
         return with_usage(answer.reply(), request)

@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 
 from weft.agents.models.aliases import ModelAlias
 from weft.agents.models.call_ids import with_unique_ids
 from weft.agents.models.strict_schemas import is_strict
+from weft.core.unstorable import encode_json
 from weft.ports.models import (
     BlobPart,
     CallPart,
@@ -25,6 +27,8 @@ from weft.ports.models import (
 Load = Callable[[str], Awaitable[bytes]]
 """Returns the content of an image or file by its reference."""
 SCHEMA_NAME = "answer"
+WRITTEN_BYTES_MAX = 8 * 1024 * 1024
+"""How much of what was written is kept for the next request."""
 
 
 class ChatOpaque(msgspec.Struct, omit_defaults=True):
@@ -38,15 +42,50 @@ class ChatOpaque(msgspec.Struct, omit_defaults=True):
 _decode_opaque = msgspec.json.Decoder(ChatOpaque).decode
 
 
-async def chat_request(alias: ModelAlias, request: ModelRequest, load: Load) -> dict[str, Any]:
-    """Return the body of a request. The order is tools, system, messages, so that caches of prefixes hold."""
+class WrittenMessages:
+    """Messages as JSON, as they were sent before. Each turn sends the whole conversation, and writes only its end.
+
+    They are known by identity: the turns of a conversation share its messages.
+    """
+
+    def __init__(self, bytes_max: int = WRITTEN_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._known: dict[int, tuple[ModelMessage, list[Raw]]] = {}
+        self._bytes = 0
+
+    def write(self, alias: str, message: ModelMessage) -> list[Raw]:
+        """Return a message without images and files as the elements of a request."""
+        known = self._known.get(id(message))
+        if known is not None:
+            return known[1]
+        written = [Raw(encode_json(one)) for one in _messages(alias, message)]
+        size = sum(len(bytes(one)) for one in written)
+        if self._bytes + size > self._bytes_max:
+            self._known.clear()
+            self._bytes = 0
+        self._known[id(message)] = (message, written)  # as long as the message is here, nothing else has its identity
+        self._bytes += size
+        return written
+
+
+async def chat_request(
+    alias: ModelAlias, request: ModelRequest, load: Load, before: WrittenMessages | None = None
+) -> dict[str, Any]:
+    """Return the body of a request. The order is tools, system, messages, so that caches of prefixes hold.
+
+    ``before`` has what earlier requests wrote.
+    """
     body: dict[str, Any] = {"model": alias.model}
     if request.tools:
         body["tools"] = [_tool(tool) for tool in sorted(request.tools, key=lambda tool: tool.name)]
-    written: list[dict[str, Any]] = []
-    for message in with_unique_ids(request.messages):
+    written: list[Any] = []
+    messages = with_unique_ids(request.messages)
+    is_shared = before is not None and messages is request.messages
+    for message in messages:
         if message.role in ("system", "user") and any(type(part) is BlobPart for part in message.parts):
             written.append({"role": message.role, "content": await _contents(message, load)})
+        elif before is not None and is_shared:
+            written += before.write(alias.name, message)
         else:
             written += _messages(alias.name, message)
     body["messages"] = written
@@ -84,7 +123,7 @@ def _messages(alias: str, message: ModelMessage) -> Iterable[dict[str, Any]]:
 
 def _assistant(alias: str, message: ModelMessage) -> dict[str, Any]:
     written: dict[str, Any] = {"role": "assistant", "content": message.text or None}
-    calls = [_call(part) for part in message.parts if type(part) is CallPart]
+    calls = [_chat_call(part) for part in message.parts if type(part) is CallPart]
     for part in message.parts:
         if type(part) is OpaquePart and part.made_by == alias:
             opaque = _decode_opaque(part.data)
@@ -99,7 +138,7 @@ def _assistant(alias: str, message: ModelMessage) -> dict[str, Any]:
     return written
 
 
-def _call(part: CallPart) -> dict[str, Any]:
+def _chat_call(part: CallPart) -> dict[str, Any]:
     return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": part.arguments or "{}"}}
 
 

@@ -14,23 +14,29 @@ PIECE_CHARS_MAX = 8_192
 PIECE_SECONDS = 0.05
 
 
-def emit_results(emit: Callable[[dict[str, Any]], None], add: Sequence[ModelMessage]) -> None:
-    """Write the results of tools that the model is about to read, or their beginnings."""
-    for message in add:
-        for part in message.parts:
-            if isinstance(part, ResultPart):
-                emit({"kind": "result", "tool": part.name, "call": part.id, "text": part.content[:PIECE_CHARS]})
-
-
 class ChunkWriter:
-    """Collects pieces of the same kind for 50 ms or 1 KiB, and writes them as one."""
+    """Collects pieces of the same kind for 50 ms or 1 KiB, and writes them as one.
+
+    Results of tools wait as long for the first piece of the answer, so that a quick answer is written with them.
+    """
 
     def __init__(self, emit: Callable[[dict[str, Any]], None]) -> None:
         self._emit = emit
+        self._results: list[dict[str, Any]] = []
         self._kind = ""
         self._texts: list[str] = []
         self._chars = 0
         self._timer: asyncio.TimerHandle | None = None
+
+    def add_results(self, add: Sequence[ModelMessage]) -> None:
+        """Take the results of tools that the model is about to read, or their beginnings."""
+        for message in add:
+            for part in message.parts:
+                if isinstance(part, ResultPart):
+                    text = part.content[:PIECE_CHARS]
+                    self._results.append({"kind": "result", "tool": part.name, "call": part.id, "text": text})
+        if self._results:
+            self._wait()
 
     def add(self, chunk: ModelChunk) -> None:
         """Take a piece of the answer."""
@@ -41,7 +47,11 @@ class ChunkWriter:
         self._chars += len(chunk.text)
         if self._chars >= PIECE_CHARS:
             self.flush()
-        elif self._timer is None:
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(PIECE_SECONDS, self.flush)
 
     def flush(self) -> None:
@@ -49,6 +59,9 @@ class ChunkWriter:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        for result in self._results:
+            self._emit(result)
+        self._results.clear()
         text = without_nul("".join(self._texts))
         self._texts.clear()
         self._chars = 0

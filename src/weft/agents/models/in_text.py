@@ -54,7 +54,7 @@ def read_tool_in_text(request: ModelRequest, reply: ModelReply) -> ModelReply:
     rest = tuple(part for part in message.parts if not isinstance(part, TextPart))
     if said["tool"] == FINAL:
         return msgspec.structs.replace(reply, message=_with(message, (*rest, _final(request, said.get("answer")))))
-    call = _call(request, said["tool"], said.get("arguments", {}))
+    call = _call_in_text(request, said["tool"], said.get("arguments", {}))
     finish = "calls" if reply.finish == "stop" else reply.finish
     return msgspec.structs.replace(reply, message=_with(message, (*rest, call)), finish=finish)
 
@@ -65,12 +65,12 @@ def _with(message: ModelMessage, parts: tuple[Any, ...]) -> ModelMessage:
 
 def _final(request: ModelRequest, answer: Any) -> TextPart | CallPart:
     if any(tool.name == FINAL_OUTPUT for tool in request.tools):
-        return _call(request, FINAL_OUTPUT, answer)
+        return _call_in_text(request, FINAL_OUTPUT, answer)
     is_text = request.output_schema is None and isinstance(answer, str)
     return TextPart(answer if is_text else _encode(answer).decode())
 
 
-def _call(request: ModelRequest, name: str, arguments: Any) -> CallPart:
+def _call_in_text(request: ModelRequest, name: str, arguments: Any) -> CallPart:
     return CallPart(id=f"call-{request.turn}", name=name, arguments=_encode(arguments).decode())
 
 

@@ -68,7 +68,7 @@ class ResponsesAnswer:
                     refused = refused or said_no
                     parts += [TextPart(text)] if text else []
                 case "function_call":
-                    parts.append(_call(item))
+                    parts.append(_call_in_response(item))
                 case _:
                     parts.append(OpaquePart(made_by=self._alias, data=msgspec.json.encode(item)))
         model = response.get("model")
@@ -91,7 +91,7 @@ def _words(item: Mapping[str, Any]) -> tuple[str, bool]:
     return words, any(part.get("type") == "refusal" for part in parts)
 
 
-def _call(item: Mapping[str, Any]) -> CallPart:
+def _call_in_response(item: Mapping[str, Any]) -> CallPart:
     found = item.get("call_id") or item.get("id")
     arguments = item.get("arguments")
     written = arguments if isinstance(arguments, str) else msgspec.json.encode(arguments or {}).decode()

@@ -16,7 +16,7 @@ import msgspec
 from weft.agents.conversation import Conversations, HeldBlob
 from weft.agents.models.aliases import ModelAlias, ModelAliases
 from weft.agents.models.cache import AnswerCache, ReusedFrom
-from weft.agents.models.chunks import ChunkWriter, emit_results
+from weft.agents.models.chunks import ChunkWriter
 from weft.agents.models.failures import ModelFailed
 from weft.agents.models.in_text import read_tool_in_text, with_tools_in_text
 from weft.agents.models.watch import ModelWatch
@@ -155,14 +155,17 @@ class ModelStep:
         )
         run_id = task.run_id if task is not None else ""
         emit = _emit_to(task, asked)
-        emit_results(emit, asked.add)
+        chunks = ChunkWriter(emit)
+        chunks.add_results(asked.add)
         found = await self._cache.find(alias, request, run_id)
         try:
-            reply, reused = found or (await self._ask(alias, port, request, emit), None)
+            reply, reused = found or (await self._ask(alias, port, request, chunks), None)
         except ModelFailed as failed:
             if not failed.in_doubt:
                 _spend(task, alias, ModelUsage())  # the provider did not answer, so the call cost nothing
             raise
+        finally:
+            chunks.flush()
         if reused is not None:
             emit({"kind": "text", "text": reply.message.text})
             self._watch.answered(alias, request, reply, 0.0, is_reused=True)
@@ -173,14 +176,12 @@ class ModelStep:
         _spend(task, alias, reply.usage if reused is None else ModelUsage())
         after = await self._conversations.append(before, (*asked.add, reply.message))
         assert after.held is not None
-        answer = _answer(alias, reply, after.held, reused)
+        answer = _model_answer(alias, reply, after.held, reused)
         return encode(answer, what=f"The model {alias.name} answered with")
 
-    async def _ask(
-        self, alias: ModelAlias, port: ModelPort, request: ModelRequest, emit: Callable[[dict[str, Any]], None]
-    ) -> ModelReply:
+    async def _ask(self, alias: ModelAlias, port: ModelPort, request: ModelRequest, chunks: ChunkWriter) -> ModelReply:
         self._watch.refuse_held(alias)
-        chunks, clock = ChunkWriter(emit), self._watch.clock
+        clock = self._watch.clock
         begin = clock.monotonic()
         has_tools = "tools" in alias.supports
         try:
@@ -191,8 +192,6 @@ class ModelStep:
                 task.spend()  # the provider has made nothing that it could bill
             await self._watch.failed(alias, request, failed, clock.monotonic() - begin)
             raise
-        finally:
-            chunks.flush()
         self._watch.answered(alias, request, reply, clock.monotonic() - begin, is_reused=False)
         return reply if has_tools else read_tool_in_text(request, reply)
 
@@ -272,7 +271,7 @@ def _storable_part(part: Part) -> Part:
     return part
 
 
-def _answer(alias: ModelAlias, reply: ModelReply, link: HeldBlob, reused: ReusedFrom | None) -> ModelAnswer:
+def _model_answer(alias: ModelAlias, reply: ModelReply, link: HeldBlob, reused: ReusedFrom | None) -> ModelAnswer:
     message = reply.message
     return ModelAnswer(
         head=link.at,

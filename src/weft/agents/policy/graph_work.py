@@ -20,7 +20,7 @@ def denied_work(graph: GraphModel, rules: PolicyRules, asked: Asked) -> Iterator
 
     ``asked`` says who runs the graph. Rules that depend on the arguments of a step are asked when it is handed out.
     """
-    rules = rules.known_without("args", "spent")
+    rules = rules.without_conditions_on("args", "spent")
     if not any(rules.governs(action) for action in _CHECKED):
         return
     for node in graph.nodes.values():
@@ -38,7 +38,7 @@ def policy_findings(graph: GraphModel, rules: PolicyRules | None) -> list[Findin
     asked = Asked(action="workflow", name=graph.name)
     return [
         Finding("policy.denied", f"the {one.action} {one.name} is not permitted: {verdict.rule}.", path)
-        for path, one, verdict in denied_work(graph, rules.known_without("tenant", "attributes"), asked)
+        for path, one, verdict in denied_work(graph, rules.without_conditions_on("tenant", "attributes"), asked)
     ]
 
 

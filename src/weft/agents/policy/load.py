@@ -67,13 +67,13 @@ def _load(source: DocumentSource, version: str = "") -> LoadedPolicy:
     problems = POLICY_DOCUMENT.new_problems()
     text = source.written or msgspec.json.encode(source.data).decode()
     digest = hashlib.sha256(text.encode()).hexdigest()
-    policy = _read(source.data, problems, version or digest[:12])
+    policy = _read_policy(source.data, problems, version or digest[:12])
     if problems.has_errors:
         raise source.refusal([source.finding(problem) for problem in problems.entries], name="the policy")
     return LoadedPolicy(policy, text, digest)
 
 
-def _read(raw: Any, problems: Problems, version: str) -> PolicyRules:
+def _read_policy(raw: Any, problems: Problems, version: str) -> PolicyRules:
     document = Fields(raw, (), problems, DOCUMENT)
     if document.raw and document.raw.get("weft") != POLICY_DOCUMENT.format:
         if "weft" in document:
@@ -82,7 +82,7 @@ def _read(raw: Any, problems: Problems, version: str) -> PolicyRules:
             document.needed(f"weft: {POLICY_DOCUMENT.format}")
     rules: list[PermissionRule] = []
     limits: list[LimitRule] = []
-    for index, item in enumerate(_listed(document)):
+    for index, item in enumerate(_listed_rules(document)):
         rule = _read_rule(item, ("rules", index), problems, version)
         if isinstance(rule, PermissionRule):
             rules.append(rule)
@@ -91,7 +91,7 @@ def _read(raw: Any, problems: Problems, version: str) -> PolicyRules:
     return PolicyRules(rules, limits, [read_subjects(required, "budget") for required in _required(document)])
 
 
-def _listed(document: Fields) -> list[Any]:
+def _listed_rules(document: Fields) -> list[Any]:
     items = document.raw.get("rules", [])
     if not isinstance(items, list):
         document.wrong("rules", "a list of rules")

@@ -1,4 +1,4 @@
-"""A policy that was read, and the verdicts of several policies together."""
+"""The rules of a policy, and the verdicts that follow from them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from weft.agents.policy.verdicts import Action, Asked, Permission, PolicyVerdict
 
 
 class PolicyRules:
-    """The rules of a policy. The order of rules means nothing."""
+    """The rules of a policy. Their order does not matter."""
 
     def __init__(
         self, rules: Sequence[PermissionRule], limits: Sequence[LimitRule] = (), budgets: Sequence[Subjects] = ()
     ) -> None:
-        """``budgets`` are those who need a budget."""
+        """``budgets`` says who needs a budget."""
         self.rules = tuple(rules)
         self.limits = tuple(limits)
         self.budgets = tuple(budgets)
@@ -49,8 +49,8 @@ class PolicyRules:
             return PolicyVerdict(permission="allow", rule=str(allows), version=allows.version)
         return PolicyVerdict(permission=default)
 
-    def known_without(self, *names: str) -> PolicyRules:
-        """Return the rules that apply or not, whatever these names of conditions turn out to be."""
+    def without_conditions_on(self, *names: str) -> PolicyRules:
+        """Return the rules whose conditions use none of these names. They can be judged before the values are known."""
         unknown = set(names)
         return PolicyRules([rule for rule in self.rules if rule.when is None or not rule.when.names & unknown])
 
@@ -67,7 +67,7 @@ NO_RULES = PolicyRules(())
 
 
 def joined(*policies: PolicyRules) -> PolicyRules:
-    """Return one policy with the rules of all."""
+    """Return one policy with the rules of all these policies."""
     return PolicyRules(
         [rule for policy in policies for rule in policy.rules],
         [rule for policy in policies for rule in policy.limits],

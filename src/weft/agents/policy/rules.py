@@ -1,4 +1,4 @@
-"""The rules of a policy: what is permitted, what waits for a person, and how much there is of it."""
+"""The rules of a policy: what is permitted, what a person must approve, and how much each tenant may use."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True):
     """The version of the policy that has the rule."""
 
     def applies(self, asked: Asked) -> bool:
-        """Return whether the rule says something about this. A condition that fails is met, unless the rule allows."""
+        """Return whether the rule applies to this.
+
+        A condition that cannot be evaluated counts as met, except in a rule that allows something.
+        """
         compare = is_host_match if self.action == "host" else is_match
         return (
             any(compare(pattern, asked.name) for pattern in self.names)
@@ -42,7 +45,7 @@ class PermissionRule(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def needs_run(self) -> bool:
-        """Whether it depends on the person who started the run, or on its attributes."""
+        """Whether the rule depends on who started the run, or on the attributes of the run."""
         is_about_people = any(kind in ("user", "role") for kind, _ in self.to.patterns)
         return is_about_people or (self.when is not None and "attributes" in self.when.names)
 
@@ -55,14 +58,14 @@ class LimitRule(msgspec.Struct, frozen=True, kw_only=True):
     """A rule that limits how much each tenant uses in a window of time."""
 
     amounts: Mapping[str, int]
-    """By unit: ``runs``, or the units of the ledger of budgets."""
+    """The limit for each unit: ``runs``, or a unit of the ledger of budgets."""
     per: WindowLength
     to: Subjects = EVERYBODY
     when: Condition | None = None
     version: str = ""
 
     def applies(self, asked: Asked) -> bool:
-        """Return whether the limit holds for this. A condition that fails is met."""
+        """Return whether the limit applies to this. A condition that cannot be evaluated counts as met."""
         return self.to.include(asked) and is_met(self.when, asked, if_failed=True)
 
     @property
@@ -89,7 +92,7 @@ class LimitRule(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def is_met(when: Condition | None, asked: Asked, *, if_failed: bool) -> bool:
-    """Evaluate the condition of a rule. ``if_failed`` is the answer for one that cannot be evaluated."""
+    """Evaluate the condition of a rule. ``if_failed`` is returned if it cannot be evaluated."""
     if when is None:
         return True
     try:
@@ -99,7 +102,7 @@ def is_met(when: Condition | None, asked: Asked, *, if_failed: bool) -> bool:
 
 
 def bindings_of(asked: Asked) -> dict[str, Any]:
-    """Return what conditions see."""
+    """Return the values that conditions can use, by name."""
     return {
         "args": asked.args,
         "name": asked.name,

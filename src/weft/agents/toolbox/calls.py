@@ -1,4 +1,4 @@
-"""What a call of one of Weft's own tools means, before anybody is asked and anything is performed. Pure."""
+"""Work out what a call of one of Weft's own tools does, before a person is asked or anything is performed. Pure."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ _TOUCHES: Final[Mapping[Effect, tuple[Touch, ...]]] = {
     "idempotent": ("untrusted",),
     "irreversible": ("untrusted", "outside"),
 }
-"""What a pipeline is near: one with requests takes in words of strangers, one with POST also sends something."""
+"""What a pipeline touches, by its effect: requests bring in untrusted content, and a POST also sends data out."""
 
 
-class BehindCall(msgspec.Struct):
-    """A call that another tool passes on: ``call_tool``, or ``delegate_to_agent``."""
+class InnerCall(msgspec.Struct):
+    """The call inside a call of ``call_tool`` or ``delegate_to_agent``."""
 
     name: str
     arguments: dict[str, Any] = {}
     is_delegated: bool = False
 
 
-def behind_call(tool: ToolSpec, arguments: dict[str, Any]) -> BehindCall | None:
-    """Return the call that a tool passes on; None for any other tool."""
+def inner_call(tool: ToolSpec, arguments: dict[str, Any]) -> InnerCall | None:
+    """Return the call inside a call of ``call_tool`` or ``delegate_to_agent``; None for other tools."""
     if tool.target == _TARGET[CALL]:
-        return msgspec.convert(arguments, BehindCall)
+        return msgspec.convert(arguments, InnerCall)
     if tool.target == _TARGET[DELEGATE]:
-        return BehindCall(arguments["agent_type"], arguments.get("inputs", {}), is_delegated=True)
+        return InnerCall(arguments["agent_type"], arguments.get("inputs", {}), is_delegated=True)
     return None
 
 
-def target_of(behind: BehindCall, offered: ToolSpec | None) -> ToolSpec | None:
-    """Return the tool that is not offered itself, but may be called; None if it is offered, or unknown."""
-    if behind.is_delegated:
-        return _INTERPRETER if behind.name == INTERPRETER and offered is None else None
-    return stored_tool(behind.name) if offered is None else None
+def unoffered_tool(inner: InnerCall, offered: ToolSpec | None) -> ToolSpec | None:
+    """Return the tool of an inner call if it is not offered but may be called; None if it is offered, or unknown."""
+    if inner.is_delegated:
+        return _INTERPRETER if inner.name == INTERPRETER and offered is None else None
+    return stored_tool(inner.name) if offered is None else None
 
 
 _INTERPRETER = ToolSpec(
@@ -66,15 +66,15 @@ _INTERPRETER = ToolSpec(
 
 
 def stored_tool(name: str) -> ToolSpec:
-    """Return what is known of a tool that only the store has. Its step checks the arguments."""
+    """Return what is known about a tool that is only in the store. Its step checks the arguments."""
     return ToolSpec(name=tool_name(name), effect="idempotent", kind="builtin", target=STORED, given={"name": name})
 
 
 def checked_call(tool: ToolSpec, arguments: dict[str, Any], last: str) -> tuple[ToolSpec, dict[str, Any]]:
-    """Return the tool with the effect of this call, and the arguments without the word ``last``.
+    """Return the tool with the effect of this call, and the arguments with ``last`` replaced by the newest result.
 
     Raises:
-        PipelineFailed: the pipeline of a call is wrong.
+        PipelineFailed: the pipeline of the call is invalid.
         BadValue: there is no result yet.
     """
     if tool.kind != "builtin" or not tool.target.startswith(TOOL):
@@ -102,7 +102,7 @@ def _resolved(value: Any, last: str) -> Any:
 
 
 def split_result(raw: bytes) -> tuple[bytes, str]:
-    """Return a result as a model sees it, and the reference to what it is about, if there is one."""
+    """Return a result as a model sees it, and the reference to the stored result; empty if none is stored."""
     if b'"held":{"$weft":"blob"' not in raw:
         return raw, ""
     value = msgspec.json.decode(raw)

@@ -96,9 +96,9 @@ def make_request(operation: ApiOperation, params: Mapping[str, Any]) -> ApiReque
         if one.place == "query":
             query[one.name] = value
         elif one.place == "header":
-            headers[one.name.lower()] = _text(value)
+            headers[one.name.lower()] = _parameter_text(value)
         else:
-            url = url.replace(f"{{{one.name}}}", quote(_text(value), safe=""))
+            url = url.replace(f"{{{one.name}}}", quote(_parameter_text(value), safe=""))
     if "{" in url:
         raise BadValue(f"{operation.id} has a path with parameters that it does not declare.")
     if rest and operation.method in SAFE:
@@ -146,5 +146,5 @@ def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def _text(value: Any) -> str:
+def _parameter_text(value: Any) -> str:
     return value if isinstance(value, str) else encode(value, what="a parameter is").decode()

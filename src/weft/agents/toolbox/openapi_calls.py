@@ -9,20 +9,23 @@ import msgspec
 
 from weft.agents.toolbox.auth_profiles import AuthProfile, project_profile
 from weft.agents.toolbox.openapi import DOCUMENT_BYTES_MAX, ApiOperation, find_operation, make_request, read_document
+from weft.core.values import decode
 from weft.errors import BadValue
 from weft.ports.clock import Clock
 from weft.steps.http.call import task_headers
 from weft.steps.http.client import HttpClient
-from weft.steps.http.content import content
+from weft.steps.http.content import answered
 from weft.steps.http.exchange import HttpRequest
 from weft.steps.http.outcome import check_status
 from weft.steps.http.urls import add_query
 from weft.steps.secrets import strike_value
-from weft.steps.strangers import without_nul
+from weft.steps.strangers import encode_answer
 from weft.steps.task import Task
 
 DOCUMENT_MS = 30_000
 CALL_MS = 30_000
+SPARE_BYTES = 1024 * 1024
+"""What a result has besides the body, at most."""
 HIDDEN = ("set-cookie", "set-cookie2")
 """Headers of answers that no model sees."""
 
@@ -55,7 +58,11 @@ class OpenApiCalls:
         return operation
 
     async def call(self, operation: ApiOperation, arguments: dict[str, Any], task: Task) -> dict[str, Any]:
-        """Call an operation. Gives the status, the headers and the body of the answer, whatever the status."""
+        """Call an operation. Gives the status, the headers and the body of the answer, whatever they are.
+
+        An operation that was performed is never told as a failure: a body that cannot be kept as JSON is kept as text,
+        and of one that is too large, the beginning is kept.
+        """
         request = make_request(operation, arguments.get("params", {}))
         headers = {"accept": "application/json, */*;q=0.5", **task_headers(task), **request.headers}
         query = dict(request.query)
@@ -74,13 +81,12 @@ class OpenApiCalls:
                 headers=headers,
                 body=request.body,
                 timeout_ms=CALL_MS,
+                is_cut=True,
             )
         )
-        body: Any = content(answer)
-        if isinstance(body, bytes):
-            body = body.decode("utf-8", "replace")
+        body = decode(encode_answer(answered(answer), answer.body, spare=SPARE_BYTES))
         shown = {name: value for name, value in answer.headers.items() if name not in HIDDEN}
-        return {"status": answer.status, "headers": strike_value(shown), "body": strike_value(without_nul(body))}
+        return {"status": answer.status, "headers": strike_value(shown), "body": strike_value(body)}
 
 
 def read_operation(given: Any) -> ApiOperation:

@@ -61,7 +61,7 @@ async def prune(
     older, newer = split_half(rest)
     if not older:
         return Pruned(conversation=shorter, holds=holds)
-    told = (_text("system", SUM_UP), _text("user", transcript([*first, *older], chars_max)))
+    told = (_text_message("system", SUM_UP), _text_message("user", transcript([*first, *older], chars_max)))
     return Pruned(conversation=shorter, holds=holds, to_sum_up=stored(await found.append(EMPTY, told)), kept=len(newer))
 
 
@@ -70,7 +70,7 @@ async def with_summary(found: Conversations, pruned: Pruned, summary: str) -> St
     first, rest = split_head((await found.read(pruned.conversation.head)).messages)
     cut = len(rest) - pruned.kept
     told = summary.strip() or transcript(rest[:cut], SUMMARY_CHARS)
-    return stored(await found.append(EMPTY, [*first, _text("user", SUMMARY + told), *rest[cut:]]))
+    return stored(await found.append(EMPTY, [*first, _text_message("user", SUMMARY + told), *rest[cut:]]))
 
 
 def split_head(messages: Sequence[ModelMessage]) -> tuple[list[ModelMessage], list[ModelMessage]]:
@@ -123,5 +123,5 @@ async def _pruned(found: Conversations, message: ModelMessage, holds: list[HeldB
     return ModelMessage(role=message.role, parts=tuple(parts))
 
 
-def _text(role: str, text: str) -> ModelMessage:
+def _text_message(role: str, text: str) -> ModelMessage:
     return ModelMessage(role="system" if role == "system" else "user", parts=(TextPart(text),))

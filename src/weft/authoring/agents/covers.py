@@ -37,9 +37,9 @@ def _amounts(alias: ModelAlias, prompt: int, output: int) -> Amounts:
     )
 
 
-def tool_cover(tool: str, policy: Policy) -> Cover:
-    """Return what a tool call may cost."""
-    return Cover(amounts=Amounts(tools=1, per_tool={tool: 1}, time=policy.timeout_ms))
+def tool_cover(tool: str, policy: Policy | None = None) -> Cover:
+    """Return what a tool call may cost. One that is no task takes no time itself."""
+    return Cover(amounts=Amounts(tools=1, per_tool={tool: 1}, time=policy.timeout_ms if policy is not None else 0))
 
 
 def check_prices(agent: str, models: Sequence[str], aliases: ModelAliases, currency: str) -> None:

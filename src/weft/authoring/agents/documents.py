@@ -32,19 +32,19 @@ def agent_call(group: AgentGroup, graph: GraphModel, order: AgentOrder) -> Agent
     work = node.work
     assert isinstance(work, AgentWork), "the node runs an agent"
     if work.agent and work.choose is None:
-        agent = _named(group, work.agent)
+        agent = _agent_named(group, work.agent)
         given = with_allowed(agent.given(_arguments(agent, order.prompt)), work.allowed_tools)
         return AgentCall(agent.name, agent.version, given, declared_limits(agent.declaration))
-    declared = _named(group, work.agent).declaration if work.agent else declaration_of(graph, node, order.config)
+    declared = _agent_named(group, work.agent).declaration if work.agent else declaration_of(graph, node, order.config)
     spec = _spec(group, declared, sources=bool(work.agent), allowed=work.allowed_tools)
     if work.choose is not None:
         spec = _with_choice(group, spec, _permitted(group, graph, order, _within(work.choose, order)))
     prompt = order.prompt
     if work.agent:
-        given = _named(group, work.agent).given(_arguments(_named(group, work.agent), order.prompt))
+        given = _agent_named(group, work.agent).given(_arguments(_agent_named(group, work.agent), order.prompt))
         prompt = msgspec.json.decode(given)["prompt"]
     return AgentCall(
-        WORKFLOW, VERSION, encode_input(spec.agent, _text(prompt), None, {}, spec), declared_limits(declared)
+        WORKFLOW, VERSION, encode_input(spec.agent, _prompt_text(prompt), None, {}, spec), declared_limits(declared)
     )
 
 
@@ -61,7 +61,7 @@ def _unknown(graph: GraphModel, node: Node, work: AgentWork, group: AgentGroup) 
     at = f"nodes.{node.id}.agent"
     try:
         if work.agent:
-            _named(group, work.agent)
+            _agent_named(group, work.agent)
         elif not work.config_ref:
             _spec(group, declaration_of(graph, node, None), sources=False)
     except WeftError as error:
@@ -101,7 +101,7 @@ def _parts_in(config: Any, node: Node) -> dict[str, Any]:
     return read.parts or {}
 
 
-def _named(group: AgentGroup, name: str) -> Agent[Any]:
+def _agent_named(group: AgentGroup, name: str) -> Agent[Any]:
     found = group.newest(name)
     if isinstance(found, Agent):
         return found
@@ -120,10 +120,10 @@ def _arguments(agent: Agent[Any], prompt: Any) -> Mapping[str, Any]:
         return {name: value for name, value in known.items() if name in agent.parameters}
     if isinstance(prompt, dict) and list(prompt) == [_PROMPT]:
         prompt = prompt[_PROMPT]
-    return {_PROMPT: _text(prompt)}
+    return {_PROMPT: _prompt_text(prompt)}
 
 
-def _text(prompt: Any) -> str:
+def _prompt_text(prompt: Any) -> str:
     return prompt if isinstance(prompt, str) else values.encode_trusted(prompt).decode()
 
 

@@ -8,6 +8,8 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
+from weft.authoring.inline_steps import perform_inline
+from weft.authoring.policies import policy_of
 from weft.authoring.results import Answer
 from weft.authoring.runnable import Invocation
 from weft.authoring.workflows import child_failed, start_child
@@ -18,6 +20,7 @@ from weft.core.code.locations import check_name, key_of
 from weft.core.code.state import Entry
 from weft.core.events import Policy, UndoPlan
 from weft.runtime.run.driver import CodeScope, current_scope
+from weft.steps.codec import Codec
 from weft.steps.failures import rebuild
 from weft.steps.task import chunk_of
 
@@ -61,6 +64,11 @@ class _RecordedDecision(msgspec.Struct):
     form: Raw
     at: int
 
+
+COVER = "cover"
+"""The place at which the budget of a call is reserved that is no task of its own."""
+_COVER_POLICY = policy_of(effect="pure")
+_NOTHING: Codec[None] = Codec.of(type(None))
 
 _read_decision = msgspec.json.Decoder(_RecordedDecision).decode
 
@@ -108,6 +116,22 @@ async def _result_of(scope: CodeScope, entry: Entry) -> StoredResult:
     if entry.failure is not None:
         raise rebuild(entry.failure, run_id=driver.machine.state.run_id)
     return await _stored(scope, entry.output)
+
+
+async def cover_call(cover: Cover) -> None:
+    """Reserve and spend what a call costs that is no task of its own. Raises BudgetExceeded: it must not be made."""
+    scope = here()
+
+    async def nothing() -> None:
+        pass
+
+    def ask(n: int) -> c.ScheduleTask:
+        passed = scope.driver.passed(scope, _COVER_POLICY)
+        return c.ScheduleTask(
+            scope.prefix, COVER, n, COVER, Raw(b"{}"), "", _COVER_POLICY, inline=True, passed=passed, cover=cover
+        )
+
+    await perform_inline(scope, COVER, nothing, _NOTHING, ask)
 
 
 async def child_output(invocation: Invocation) -> StoredResult:

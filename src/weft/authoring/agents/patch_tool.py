@@ -7,7 +7,8 @@ import msgspec
 from weft.agents.spec import AgentSpec
 from weft.authoring.agents.approval import WantedCall, ask_approval
 from weft.authoring.agents.conversations import service_here
-from weft.authoring.agents.operations import here
+from weft.authoring.agents.covers import tool_cover
+from weft.authoring.agents.operations import cover_call, here
 from weft.authoring.agents.permission import RunPolicy
 from weft.authoring.agents.tool_results import CallOutcome, told
 from weft.authoring.agents.workflow_patches import AgentPatch, PatchReport, WorkflowPatcher
@@ -17,7 +18,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 async def patch_workflow(ctx: Context, spec: AgentSpec, wanted: WantedCall, policy: RunPolicy) -> CallOutcome:
-    """Patch the graph run that the agent is a node of, or a workflow. A patch that is refused is told back."""
+    """Patch the graph run that the agent is a node of, or a workflow. A patch that is refused is told back.
+
+    Raises BudgetExceeded.
+    """
     given = wanted.arguments["patch_spec"]
     patch = AgentPatch(
         operations=given["operations"],
@@ -47,6 +51,7 @@ async def patch_workflow(ctx: Context, spec: AgentSpec, wanted: WantedCall, poli
     async def apply_patch() -> PatchReport:
         return await WorkflowPatcher(service(), spec.agent, run_id).apply(patch, plan, approved_by, key)
 
+    await cover_call(tool_cover(wanted.tool.name))
     done = await ctx.step("patch", apply_patch)
     if done.error:
         return told(done.error, findings=done.findings)

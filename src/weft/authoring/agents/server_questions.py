@@ -40,12 +40,12 @@ async def answer_server(spec: AgentSpec, wanted: WantedCall, raw: bytes) -> Want
     if rounds > ROUNDS_MAX:
         raise BadValue(f"{tool.name} has asked {ROUNDS_MAX} times in one call.", code="tool.failed")
     question = msgspec.json.decode(raw, type=_ServerQuestion)
-    answers = {key: await _ask(spec, wanted, form) for key, form in question.forms.items()}
+    answers = {key: await _ask_for_server(spec, wanted, form) for key, form in question.forms.items()}
     more = {**given, "answers": answers, "state": question.state, "rounds": rounds}
     return msgspec.structs.replace(wanted, tool=msgspec.structs.replace(tool, given=more))
 
 
-async def _ask(spec: AgentSpec, wanted: WantedCall, form: _ServerForm) -> dict[str, Any]:
+async def _ask_for_server(spec: AgentSpec, wanted: WantedCall, form: _ServerForm) -> dict[str, Any]:
     server = wanted.tool.given.get("server", "")
     answer = await ask_people(
         QuestionOrder(

@@ -13,12 +13,13 @@ import msgspec
 from weft.agents.models.step import AskedCall
 from weft.agents.policy.verdicts import PolicyVerdict
 from weft.agents.spec import AgentSpec
-from weft.agents.toolbox.calls import BehindCall, behind_call, checked_call, target_of
+from weft.agents.toolbox.calls import InnerCall, checked_call, inner_call, unoffered_tool
 from weft.agents.toolbox.definitions import INTERPRETER, OPENAPI, PATCH
 from weft.agents.tools.spec import ToolSpec
 from weft.authoring.agents.agent import fill
 from weft.authoring.agents.approval import WantedCall, ask_approval, needs_approval
-from weft.authoring.agents.operations import QuestionOrder, ask_people, emit_chunk, is_recorded
+from weft.authoring.agents.covers import tool_cover
+from weft.authoring.agents.operations import QuestionOrder, ask_people, cover_call, emit_chunk, is_recorded
 from weft.authoring.agents.patch_tool import patch_workflow
 from weft.authoring.agents.performers import ToolPerformer
 from weft.authoring.agents.permission import POLICY, RunPolicy
@@ -84,7 +85,10 @@ class ToolCalls:
             if problem:
                 return told(problem, is_misfit=True)
         if tool.kind == "builtin" and tool.target == f"{TOOL}{PATCH}":
-            return await patch_workflow(self._ctx, self._spec, wanted, self.policy)
+            try:
+                return await patch_workflow(self._ctx, self._spec, wanted, self.policy)
+            except BudgetExceeded as short:
+                return self._not_covered(tool, short)
         verdict = await self.policy.verdict("tool", tool.name, wanted.arguments)
         if verdict.permission == "deny":
             return told("not permitted", rule=verdict.rule) if verdict.rule else told("not permitted")
@@ -115,26 +119,26 @@ class ToolCalls:
         findings = schema_findings(tool.schema, _encode(shown)) if tool.schema else []
         if findings:
             return told("The arguments do not fit the schema.", is_misfit=True, findings=findings[:10])
-        behind = behind_call(tool, shown)
-        if behind is None:
+        inner = inner_call(tool, shown)
+        if inner is None:
             return tool, shown
-        return self._find_behind(call, behind)
+        return self._find_inner(call, inner)
 
-    def _find_behind(self, call: AskedCall, behind: BehindCall) -> tuple[ToolSpec, dict[str, Any]] | CallOutcome:
-        """Find the tool to which another one passes a call on."""
-        offered = self._spec.tool(behind.name)
-        target = target_of(behind, offered)
+    def _find_inner(self, call: AskedCall, inner: InnerCall) -> tuple[ToolSpec, dict[str, Any]] | CallOutcome:
+        """Find the tool of an inner call."""
+        offered = self._spec.tool(inner.name)
+        target = unoffered_tool(inner, offered)
         if target is not None:
-            findings = schema_findings(target.schema, _encode(behind.arguments)) if target.schema else []
+            findings = schema_findings(target.schema, _encode(inner.arguments)) if target.schema else []
             if findings:
                 return told("The arguments do not fit the schema.", is_misfit=True, findings=findings[:10])
-            return target, behind.arguments
-        if behind.is_delegated and (offered is None or offered.kind not in ("agent", "workflow")):
+            return target, inner.arguments
+        if inner.is_delegated and (offered is None or offered.kind not in ("agent", "workflow")):
             names = [tool.name for tool in self._spec.tools if tool.kind in ("agent", "workflow")]
             return told("unknown_agent", is_misfit=True, agents=[*sorted(names), INTERPRETER])
-        if behind.name == call.name:
+        if inner.name == call.name:
             return told(f"{call.name} cannot call itself.", is_misfit=True)
-        return self._find(AskedCall(id=call.id, name=behind.name, arguments=_encode(behind.arguments).decode()))
+        return self._find(AskedCall(id=call.id, name=inner.name, arguments=_encode(inner.arguments).decode()))
 
     async def _permitted(self, wanted: WantedCall, verdict: PolicyVerdict) -> CallOutcome:
         note: dict[str, Any] = {}
@@ -152,6 +156,8 @@ class ToolCalls:
     async def _perform(self, wanted: WantedCall, note: dict[str, Any]) -> CallOutcome:
         tool = wanted.tool
         try:
+            if tool.kind in (*CHILDREN, "person"):
+                await cover_call(tool_cover(tool.name))
             if tool.kind == "person":
                 return await self._ask_person(wanted)
             result = await self._performer.perform(wanted)
@@ -159,9 +165,7 @@ class ToolCalls:
                 wanted = again
                 result = await self._performer.perform(wanted)
         except BudgetExceeded as short:
-            if self._spec.on_exhausted == "fail":
-                raise
-            return told(f"{tool.name} was not called: {short.message}")
+            return self._not_covered(tool, short)
         except OutcomeUnknown:
             if tool.on_unknown == "fail":
                 raise
@@ -174,6 +178,12 @@ class ToolCalls:
         outcome = await result_of(result, self._spec.result_bytes, note)
         is_untrusted = "untrusted" in tool.touches
         return msgspec.structs.replace(outcome, is_untrusted=is_untrusted, is_child=tool.kind in CHILDREN)
+
+    def _not_covered(self, tool: ToolSpec, short: BudgetExceeded) -> CallOutcome:
+        """Tell the model that the budget does not cover a call; or end the run, if the agent does that."""
+        if self._spec.on_exhausted == "fail":
+            raise short
+        return told(f"{tool.name} was not called: {short.message}")
 
     async def _ask_person(self, wanted: WantedCall) -> CallOutcome:
         choices = wanted.arguments.get("choices") or []

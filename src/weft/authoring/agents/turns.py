@@ -192,7 +192,7 @@ class AgentLoop:
 
     async def _usage(self, state: TurnState) -> Usage:
         """Return what the run used, with the runs below it."""
-        if not state.has_children or await self._ctx.version("usage_below", 2) < 2:
+        if not state.has_children:
             return state.usage
         service, uid = service_here(), RunUid(here().driver.machine.state.uid)
 

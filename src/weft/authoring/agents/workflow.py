@@ -32,13 +32,15 @@ from weft.authoring.runnable import Runnable, RunnableGroup
 from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow, WorkflowProgram
 from weft.core.ids import tenant_prefix
-from weft.errors import UnknownWorkflow
+from weft.errors import LimitExceeded, UnknownWorkflow
 from weft.runtime.run.driver import CodeDriver
 from weft.steps.codec import Codec
 from weft.steps.signature import Signature
 
 TOOLS = "tools"
 """The step that asks MCP servers for their tools."""
+DEPTH_MAX = 8
+"""How many agents may be above each other."""
 KEPT_ROUNDS = 2
 """How many rounds the state of a run keeps, so that a long conversation costs no more to load than a short one."""
 
@@ -114,6 +116,7 @@ async def run_agent(ctx: Context, group: AgentGroup, given: AgentInput) -> Reply
     more = await _tools_of_servers(ctx, declared if given.spec is None else None)
     fresh = None
     if not is_recorded("spec"):
+        _check_depth(given.agent)
         RunPolicy(service_here(), given.agent, ()).check_budget()
         fresh = encode_spec(given.spec or _spec_of(group, given, more))
     recorded = await recorded_value("spec", "spec", fresh)
@@ -128,6 +131,17 @@ async def run_agent(ctx: Context, group: AgentGroup, given: AgentInput) -> Reply
     loop = AgentLoop(ctx, spec, TurnModel(ctx, spec, spec_ref, ModelAsker(aliases, spec.models, policy)), tools, codec)
     state = await _first_state(ctx, spec, given)
     return await ctx.loop("turn", loop.turn, state=state, keep=KEPT_ROUNDS)
+
+
+def _check_depth(agent: str) -> None:
+    """Raise LimitExceeded if too many agents have called each other. Runs of workflows between them do not count."""
+    parent = here().driver.machine.state.parent
+    if parent is not None and parent.agents >= DEPTH_MAX:
+        raise LimitExceeded(
+            f"The agent {agent} is not run: {DEPTH_MAX} agents above it have called each other, which is the limit.",
+            hint="Check for an agent that calls itself endlessly.",
+            code="limit.agent_depth",
+        )
 
 
 async def _first_state(ctx: Context, spec: AgentSpec, given: AgentInput) -> TurnState:

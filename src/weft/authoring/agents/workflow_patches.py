@@ -76,7 +76,7 @@ class WorkflowPatcher:
         try:
             return await self._planned(patch)
         except WeftError as error:
-            return _refused(error)
+            return _refused_patch(error)
 
     async def apply(self, patch: AgentPatch, plan: PatchReport, approved_by: list[str], key: str) -> PatchReport:
         """Apply a patch if it still does what was planned. With the same key, it is applied once."""
@@ -86,7 +86,7 @@ class WorkflowPatcher:
             options = PatchOptions(by=self._by, expect=plan.digest, key=key, approved_by=approved_by)
             done = await PatchService(self._service).patch(plan.run, patch.document(), options)
         except WeftError as error:
-            return _refused(error)
+            return _refused_patch(error)
         review = [] if done.applied else list(done.review)
         return msgspec.structs.replace(plan, applied=done.applied, review=review, version=done.version)
 
@@ -205,7 +205,7 @@ class WorkflowPatcher:
             raise bad_patch(findings)
 
 
-def _refused(error: WeftError) -> PatchReport:
+def _refused_patch(error: WeftError) -> PatchReport:
     listed = error.context.get("findings", [])
     findings = [msgspec.to_builtins(one) for one in listed] if isinstance(listed, list) else []
     if isinstance(error, PatchRefused):

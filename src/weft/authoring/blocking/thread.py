@@ -34,10 +34,12 @@ class LoopThread:
         self._name = name
         self._keep = keep
         self._lock = threading.Lock()
-        self._life: _Life | None = None
+        self._life: _ThreadLife | None = None
         self._process: int | None = None
         """The process that has the thread; None if there is none."""
         self._ends_at_exit = False
+        self._is_at_exit = False
+        """Whether the program ends. A thread that goes on after that can open nothing: no step could be performed."""
         self._closing = False
 
     def open(self) -> LoopCalls:
@@ -50,6 +52,8 @@ class LoopThread:
             if self._life is not None and self._life.is_over():
                 self._forget().end()  # raises why it ended by itself
             if self._life is None:
+                if self._is_at_exit:
+                    raise _at_exit()
                 self._process = os.getpid()
                 try:
                     self._life = self._start()
@@ -72,25 +76,28 @@ class LoopThread:
                 finally:
                     self._closing = False
 
-    def _start(self) -> _Life:
+    def _start(self) -> _ThreadLife:
         if not self._ends_at_exit:
             at_exit(partial(_close_at_exit, weakref.ref(self)))
             self._ends_at_exit = True
-        return _Life(self._name, self._keep)
+        return _ThreadLife(self._name, self._keep)
 
-    def _forget(self) -> _Life:
+    def _forget(self) -> _ThreadLife:
         life, self._life, self._process = self._life, None, None
         assert life is not None, "there is a thread"
         return life
 
     def close_at_exit(self) -> None:
         """Close when the program ends, unless this is a forked process, which has no such thread."""
+        self._is_at_exit = True
         if self._process == os.getpid():
             self.close()
 
 
 def at_exit(end: Callable[[], None]) -> None:
     """Call a function when the program ends, while threads can still be used. Errors are logged.
+
+    Raises NotRunning if it ends already.
 
     Python's own ``atexit`` is too late: no thread can be started then, and pools of threads are closed.
     """
@@ -101,13 +108,23 @@ def at_exit(end: Callable[[], None]) -> None:
         except Exception:
             log.exception("weft: could not end cleanly; what was running goes on when the program starts again")
 
-    threading._register_atexit(end_safely)  # type: ignore[attr-defined]  # noqa: SLF001 - as concurrent.futures does
+    try:
+        threading._register_atexit(end_safely)  # type: ignore[attr-defined]  # noqa: SLF001 - as concurrent.futures does
+    except RuntimeError:
+        raise _at_exit() from None
 
 
 def _close_at_exit(thread: weakref.ref[LoopThread]) -> None:
     found = thread()
     if found is not None:
         found.close_at_exit()
+
+
+def _at_exit() -> NotRunning:
+    return NotRunning(
+        "The program is ending, so this thread cannot open the engine or client.",
+        hint="Wait for the thread where the program ends: thread.join(). What was started goes on with the next host.",
+    )
 
 
 def _cancelled() -> NotRunning:
@@ -117,7 +134,7 @@ def _cancelled() -> NotRunning:
     )
 
 
-class _Life:
+class _ThreadLife:
     """One life of the thread: it opens, serves calls, and ends."""
 
     def __init__(self, name: str, keep: Keep) -> None:

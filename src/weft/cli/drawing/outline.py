@@ -28,7 +28,7 @@ def outline(picture: Picture, *, width: int, color: bool) -> list[str]:
     for number in order:
         box = picture.boxes[number]
         entry = _entry(box, leaving.get(box.id, []), names, live=live)
-        lines += [_line(parts, width, color=color) for parts in entry]
+        lines += [_outline_line(parts, width, color=color) for parts in entry]
     return lines
 
 
@@ -53,7 +53,7 @@ def _entry(box: Box, arrows: list[Arrow], names: dict[str, str], *, live: bool) 
     return [first, *rest]
 
 
-def _line(parts: list[Part], width: int, *, color: bool) -> str:
+def _outline_line(parts: list[Part], width: int, *, color: bool) -> str:
     text, left = "", width
     for index, (part, style) in enumerate(parts):
         is_last = index == len(parts) - 1

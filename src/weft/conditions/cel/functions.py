@@ -39,7 +39,7 @@ class CelFunction(NamedTuple):
     arguments_max: int
 
 
-def _text(value: Any, what: str) -> str:
+def _cel_text(value: Any, what: str) -> str:
     if type(value) is str:
         return value
     raise EvaluationFault(f"`{what}` takes a string, not {cel_type(value)}")
@@ -51,7 +51,7 @@ def _integer(value: Any, what: str) -> int:
     raise EvaluationFault(f"`{what}` takes an int, not {cel_type(value)}")
 
 
-def _number(value: Any, what: str) -> Any:
+def _cel_number(value: Any, what: str) -> Any:
     if type(value) in (int, float):
         return value
     raise EvaluationFault(f"`{what}` takes a number, not {cel_type(value)}")
@@ -131,19 +131,19 @@ def _describe(value: Any) -> str:
 
 def _search(name: str, find: Callable[[str, str], bool]) -> Callable[..., bool]:
     def run(frame: Evaluation, text: Any, part: Any) -> bool:
-        frame.charge(len(_text(text, name)) >> 4)
-        return find(text, _text(part, name))
+        frame.charge(len(_cel_text(text, name)) >> 4)
+        return find(text, _cel_text(part, name))
 
     return run
 
 
 def _matches(frame: Evaluation, text: Any, pattern: Any) -> bool:
-    return matches(frame, _text(text, "matches"), _text(pattern, "matches"))
+    return matches(frame, _cel_text(text, "matches"), _cel_text(pattern, "matches"))
 
 
 def _text_change(name: str, change: Callable[[str], str]) -> Callable[..., str]:
     def run(frame: Evaluation, text: Any) -> str:
-        frame.charge(len(_text(text, name)))
+        frame.charge(len(_cel_text(text, name)))
         return change(text)
 
     return run
@@ -154,28 +154,28 @@ def _ascii(change: Callable[[str], str]) -> Callable[[str], str]:
 
 
 def _char_at(_frame: Evaluation, text: Any, at: Any) -> str:
-    if 0 <= _integer(at, "charAt") <= len(_text(text, "charAt")):
+    if 0 <= _integer(at, "charAt") <= len(_cel_text(text, "charAt")):
         return str(text[at : at + 1])
     raise EvaluationFault(f"the string has {len(text)} characters; there is no position {at}")
 
 
 def _index_of(frame: Evaluation, text: Any, part: Any, start: Any = 0) -> int:
-    frame.charge(len(_text(text, "indexOf")) >> 2)
+    frame.charge(len(_cel_text(text, "indexOf")) >> 2)
     if 0 <= _integer(start, "indexOf") <= len(text):
-        return text.find(_text(part, "indexOf"), start)  # type: ignore[no-any-return]
+        return text.find(_cel_text(part, "indexOf"), start)  # type: ignore[no-any-return]
     raise EvaluationFault(f"the string has {len(text)} characters; there is no position {start}")
 
 
 def _last_index_of(frame: Evaluation, text: Any, part: Any, start: Any = None) -> int:
-    frame.charge(len(_text(text, "lastIndexOf")) >> 2)
+    frame.charge(len(_cel_text(text, "lastIndexOf")) >> 2)
     at = len(text) if start is None else _integer(start, "lastIndexOf")
     if 0 <= at <= len(text):
-        return text.rfind(_text(part, "lastIndexOf"), 0, at + len(part))  # type: ignore[no-any-return]
+        return text.rfind(_cel_text(part, "lastIndexOf"), 0, at + len(part))  # type: ignore[no-any-return]
     raise EvaluationFault(f"the string has {len(text)} characters; there is no position {at}")
 
 
 def _substring(frame: Evaluation, text: Any, start: Any, end: Any = None) -> str:
-    frame.charge(len(_text(text, "substring")) >> 4)
+    frame.charge(len(_cel_text(text, "substring")) >> 4)
     stop = len(text) if end is None else _integer(end, "substring")
     if 0 <= _integer(start, "substring") <= stop <= len(text):
         return str(text[start:stop])
@@ -183,18 +183,18 @@ def _substring(frame: Evaluation, text: Any, start: Any, end: Any = None) -> str
 
 
 def _replace(frame: Evaluation, text: Any, old: Any, new: Any, times: Any = -1) -> str:
-    length, added = len(_text(text, "replace")), len(_text(new, "replace"))
-    count = text.count(_text(old, "replace"))
+    length, added = len(_cel_text(text, "replace")), len(_cel_text(new, "replace"))
+    count = text.count(_cel_text(old, "replace"))
     frame.charge((length + count * added) >> 4)
     return str(text.replace(old, new, _integer(times, "replace")))
 
 
 def _split(frame: Evaluation, text: Any, separator: Any, times: Any = -1) -> list[str]:
-    frame.charge(len(_text(text, "split")))
+    frame.charge(len(_cel_text(text, "split")))
     most = _integer(times, "split")
     if most == 0:
         return []
-    if not _text(separator, "split"):
+    if not _cel_text(separator, "split"):
         letters = list(text) or [""]
         return letters if most < 0 or most >= len(letters) else [*letters[: most - 1], "".join(letters[most - 1 :])]
     return text.split(separator, most - 1 if most > 0 else -1)  # type: ignore[no-any-return]
@@ -204,7 +204,7 @@ def _join(frame: Evaluation, parts: Any, separator: Any = "") -> str:
     if type(parts) is not list:
         raise EvaluationFault(f"`join` takes a list of strings, not {cel_type(parts)}")
     frame.charge(len(parts))
-    total = sum(len(_text(part, "join")) for part in parts) + len(parts) * len(_text(separator, "join"))
+    total = sum(len(_cel_text(part, "join")) for part in parts) + len(parts) * len(_cel_text(separator, "join"))
     frame.charge(total >> 4)
     return str(separator.join(parts))
 
@@ -218,9 +218,9 @@ def _extreme(name: str, wins: Callable[[Evaluation, Any, Any], bool]) -> Callabl
         if not numbers:
             raise EvaluationFault(f"`{name}` takes at least one number")
         frame.charge(len(numbers))
-        best = _number(numbers[0], name)
+        best = _cel_number(numbers[0], name)
         for number in numbers:
-            if wins(frame, _number(number, name), best):
+            if wins(frame, _cel_number(number, name), best):
                 best = number
         return best
 
@@ -229,7 +229,7 @@ def _extreme(name: str, wins: Callable[[Evaluation, Any, Any], bool]) -> Callabl
 
 def _numeric(name: str, change: Callable[[Any], Any]) -> Callable[..., Any]:
     def run(_frame: Evaluation, value: Any) -> Any:
-        number = _number(value, name)
+        number = _cel_number(value, name)
         try:
             return change(number)
         except (ValueError, OverflowError):

@@ -110,7 +110,7 @@ def _messages(state: CodeState, ask: c.AwaitMessages, path: e.Path, add: list[st
     return (awaited, *take_buffered(EntryId(state.seq + 1), found, answer=ask.answer))
 
 
-def _answer(state: CodeState, ask: c.AnswerMessage, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
+def _ask_answer(state: CodeState, ask: c.AnswerMessage, path: e.Path, add: list[str], __: Env) -> Sequence[e.AnyEvent]:
     event = e.MessageAnswered(
         at=path, add=add, message=ask.message, output=ask.output, repeated=ask.message not in state.requests
     )
@@ -185,7 +185,7 @@ ASKS: dict[type, Callable[[CodeState, Any, e.Path, list[str], Env], Sequence[e.A
     c.ScheduleTask: _task,
     c.SetTimer: lambda _, ask, path, add, __: (e.TimerSet(at=path, add=add, due=ask.due),),
     c.AwaitMessages: _messages,
-    c.AnswerMessage: _answer,
+    c.AnswerMessage: _ask_answer,
     c.OpenAsk: _open_ask,
     c.StartChild: _child,
     c.RecordValue: lambda _, ask, path, add, __: (e.ValueRecorded(at=path, add=add, of=ask.of, value=ask.value),),

@@ -11,19 +11,23 @@ from weft.core.code.retry import loops_past
 from weft.core.code.state import CodeIndex
 from weft.core.ids import EntryId
 from weft.core.run.env import Env
-from weft.core.run.fork import bad_edit
+from weft.core.run.fork import bad_edit, never_reached, settable_hint
 
 
 def decide_edit(code: CodeRun, command: c.EditRun, _: Env) -> Sequence[e.AnyEvent]:
     """Return the edits of a fork. Raises Refused, with all that is wrong."""
     index = code.style.index
     wrong = [f"a code run has no {what} to set" for what in ("state", "given") if getattr(command, what)]
+    unknown = []
     for place in command.results:
         entry = index.find(place)
         if entry is not None and entry.kind != "step":
             wrong.append(f"{place} is a {entry.kind}; only the result of a step can be set")
-    if wrong:
-        raise bad_edit(wrong, hint="Input, results of steps and the version can be changed: --input, --set and --to.")
+        elif entry is None and (problem := never_reached(place, command)):
+            unknown.append(problem)
+    if wrong or unknown:
+        hint = "Input, results of steps and the version can be changed: --input, --set and --to."
+        raise bad_edit([*wrong, *unknown], hint=f"{hint} {settable_hint(command)}" if unknown else hint)
     edited = e.RunEdited(input=command.input, results=command.results, version=command.version, by=command.by)
     return (edited,)
 

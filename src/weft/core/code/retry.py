@@ -24,8 +24,11 @@ def is_kept(entry: Entry) -> bool:
     return bool(entry.once) and entry.status == "done"
 
 
-def _earlier(state: CodeState, dropped: Sequence[int], first: int) -> dict[str, e.Earlier]:
-    """Return the work that is repeated: the dropped steps. Results kept after ``first`` too, for another input."""
+def _repeated_work(state: CodeState, dropped: Sequence[int], first: int) -> dict[str, e.Earlier]:
+    """Return the work that may be repeated: the dropped steps, and those kept after ``first``.
+
+    The code may ask for a kept step with another input, which is new work.
+    """
     numbers, undone = set(dropped), set(state.undone)
     return {
         entry.key: e.Earlier(entry.key, state.renewed.get(entry.key, 0), entry.digest, step=entry.once)
@@ -58,7 +61,7 @@ def decide_retry(state: CodeState, index: CodeIndex, command: c.RetryRun) -> Seq
     rewound = [number for number in loops_past(state, index, places) if number not in known]
     all_dropped = [*dropped, *rewound]
     retried = e.RunRetried(
-        dropped=all_dropped, earlier=_earlier(state, all_dropped, min(all_dropped, default=0)), forced=forced
+        dropped=all_dropped, earlier=_repeated_work(state, all_dropped, min(all_dropped, default=0)), forced=forced
     )
     return (*_stop_all(state, dropped, forced), retried)
 
@@ -143,7 +146,7 @@ def _set_finished(state: CodeState, index: CodeIndex, entry: Entry, command: c.S
         output=output if is_output else e.ABSENT,
         failure=None if is_output else by_hand.failure_of(command, entry.key),
         dropped=[*dropped, *rewound],
-        earlier=_earlier(state, [*dropped, *rewound], entry.id),
+        earlier=_repeated_work(state, [*dropped, *rewound], entry.id),
         forced=forced,
         performed=command.performed,
         reason=command.reason,

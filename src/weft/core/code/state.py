@@ -148,3 +148,9 @@ def _scope(scopes: dict[str, Scope], prefix: str) -> Scope:
         if cut:
             _scope(scopes, prefix[:cut]).scopes[prefix] = None
     return scope
+
+
+def has_unchecked_input(state: CodeState) -> bool:
+    """Return whether a run is a fork whose input was changed, and that has asked for nothing yet."""
+    fork = state.fork
+    return fork is not None and fork.has_new_input and not any(number > fork.point for number in state.entries)

@@ -66,7 +66,7 @@ class CodeStyle:
         self.state = state
         self.index = CodeIndex(state)
         self.still = (0, 0)
-        """The events after the first number, up to the second, are only about patches that wait. Not in snapshots."""
+        """A range of events, after the first number and up to the second, that only concern waiting patches."""
 
     # --- called by the kernel -------------------------------------------------------------------------------------
 
@@ -325,6 +325,7 @@ class CodeStyle:
 
     def _value_recorded(self, event: e.ValueRecorded) -> None:
         entry = self._open(event, event.of)
+        self.state.is_agent = self.state.is_agent or event.of == "spec"
         entry.status = "done"
         entry.output = event.value
 

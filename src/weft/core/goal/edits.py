@@ -11,13 +11,13 @@ from weft.core.goal.plan import GoalPlan
 from weft.core.goal.settle import given_type_error, given_values
 from weft.core.goal.state import GoalState
 from weft.core.run.env import Env
-from weft.core.run.fork import bad_edit
+from weft.core.run.fork import bad_edit, never_reached
 
 
 def decide_edit(plan: GoalPlan | None, state: GoalState, command: c.EditRun, env: Env) -> Sequence[e.AnyEvent]:
     """Return the edits of a fork. Facts can be given until the first step begins. Raises Refused, with all wrong."""
     assert plan is not None, "a fork has the plan of its original"
-    wrong = [problem for place in command.results if (problem := _result_error(state, place))]
+    wrong = [problem for place in command.results if (problem := _result_error(state, place, command))]
     if command.state:
         wrong.append("a goal run has no state; --given changes its facts")
     if bytes(command.input):
@@ -43,7 +43,7 @@ def _given_errors(plan: GoalPlan, state: GoalState, command: c.EditRun, env: Env
     return [*wrong, problem] if problem else wrong
 
 
-def _result_error(state: GoalState, place: str) -> str:
+def _result_error(state: GoalState, place: str, command: c.EditRun) -> str:
     """Return why the result of a step cannot be set here, or nothing."""
     name = place.partition("[")[0]
     run = state.steps.get(name)
@@ -51,8 +51,6 @@ def _result_error(state: GoalState, place: str) -> str:
         return f"the plan has no step {name}"
     if run.status not in ("pending", "active"):
         return f"{name} is {run.status} at this point"
-    return (
-        ""
-        if not run.open or any(number in state.tasks for number in run.open.values())
-        else (f"{name} performs no step; only the result of a step can be set")
-    )
+    if run.open and not any(number in state.tasks for number in run.open.values()):
+        return f"{name} performs no step; only the result of a step can be set"
+    return never_reached(place, command) if place != name else ""

@@ -33,7 +33,7 @@ def decide_retry(state: GoalState, plan: GoalPlan | None, start: str = "") -> Se
         _check_closed(state, start.partition("[")[0], steps)
     if any(_was_undone(state, step) for step in _needed(state, plan, steps)):
         raise undo.already_undone(state)
-    return (e.RunRetried(steps=steps, earlier=_earlier(state, steps)),)
+    return (e.RunRetried(steps=steps, earlier=_repeated_work(state, steps)),)
 
 
 def _check_closed(state: GoalState, step: str, closed: Sequence[str]) -> None:
@@ -46,7 +46,7 @@ def _check_closed(state: GoalState, step: str, closed: Sequence[str]) -> None:
         raise Refused(message, hint=f"Go on with a copy from before it: weft fork {state.run_id} --before {step}")
 
 
-def _earlier(state: GoalState, steps: Sequence[str]) -> dict[str, e.Earlier]:
+def _repeated_work(state: GoalState, steps: Sequence[str]) -> dict[str, e.Earlier]:
     """Return the items that are repeated. A reopened step keeps its inputs, so they are the same work.
 
     A step that was replaced begins anew, with the next number in its keys.

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from weft.core.plurals import with_article
+
 Type = str | dict[str, Any] | None
 SchemaCheck = Callable[[dict[str, Any], bytes], str | None]
 
@@ -130,7 +132,7 @@ def normal_type_error(declared: str | dict[str, Any], value: Any, raw: bytes, ch
     """Return the error in a value, or None. The type must be normalized."""
     if isinstance(declared, dict):
         return check(declared, raw)
-    return None if _has_type(declared, value) else f"{describe_value(value)} is not {_with_article(declared)}"
+    return None if _has_type(declared, value) else f"{describe_value(value)} is not {with_article(declared)}"
 
 
 def _has_type(word: str, value: Any) -> bool:
@@ -145,10 +147,6 @@ def _has_type(word: str, value: Any) -> bool:
     return isinstance(value, _PYTHON[word])
 
 
-def _with_article(word: str) -> str:
-    return f"an {word}" if word[0] in "aeiou" else f"a {word}"
-
-
 def describe_value(value: Any) -> str:
     """Return the type of a value, for messages."""
     if value is None:
@@ -157,7 +155,7 @@ def describe_value(value: Any) -> str:
         return "a boolean"
     for word in ("string", "number", "object", "array"):
         if isinstance(value, _PYTHON[word]):
-            return _with_article(word)
+            return with_article(word)
     return type(value).__name__
 
 

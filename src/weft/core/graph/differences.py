@@ -23,13 +23,13 @@ class ChangedParts(msgspec.Struct, frozen=True):
 
 def compare_nodes(old: GraphModel, new: GraphModel) -> ChangedParts:
     """Return the nodes that are not the same."""
-    return _parts(old.nodes, new.nodes)
+    return _changed_parts(old.nodes, new.nodes)
 
 
 def compare_edges(old: GraphModel, new: GraphModel) -> ChangedParts:
     """Return the edges that are not the same."""
     before, after = ({name: _without_order(edge) for name, edge in graph.edges.items()} for graph in (old, new))
-    return _parts(before, after)
+    return _changed_parts(before, after)
 
 
 def describe_changes(old: GraphModel, new: GraphModel, sources: tuple[Source, Source]) -> list[str]:
@@ -66,7 +66,7 @@ def _without_order(edge: Any) -> Any:
     return msgspec.structs.replace(edge, ordinal=0)
 
 
-def _parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> ChangedParts:
+def _changed_parts(a: Mapping[str, Any], b: Mapping[str, Any]) -> ChangedParts:
     return ChangedParts(
         added=[name for name in b if name not in a],
         removed=[name for name in a if name not in b],

@@ -14,7 +14,7 @@ from weft.core.graph.model import GraphModel, HttpWork, PipelineWork, ScriptWork
 from weft.core.graph.tokens import GraphState, Token
 from weft.core.run.composites import has_marks, leaf
 from weft.core.run.env import Env
-from weft.core.run.fork import bad_edit
+from weft.core.run.fork import bad_edit, never_reached
 from weft.core.run.places import is_at
 
 _TASKS = (StepWork, HttpWork, ScriptWork, PipelineWork, TypeWork)
@@ -23,7 +23,7 @@ _TASKS = (StepWork, HttpWork, ScriptWork, PipelineWork, TypeWork)
 
 def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: Env) -> Sequence[e.AnyEvent]:
     """Return the edits of a fork. Raises Refused, with all that is wrong."""
-    wrong = [problem for place in command.results if (problem := _result_error(graph, state, place, command.ahead))]
+    wrong = [problem for place in command.results if (problem := _result_error(graph, state, place, command))]
     if command.given:
         wrong.append("a graph run has no given facts; --input changes its input")
     declared = (graph.state or {}).get("properties") or {}
@@ -32,10 +32,6 @@ def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: E
     wrong += [f"the state of {graph.name} has no field {name[:60]}" for name in unknown]
     wrong += _overwritten(graph, state, command)
     wrong += [f"state.{name}: {problem}" for name, problem in _misfits(declared, command.state, env).items()]
-    if bytes(command.input) and graph.input is not None:
-        plain = values.inline_json(bytes(command.input))
-        misfit = env.check(graph.input, plain) if plain is not None else None
-        wrong += [f"the input does not fit: {misfit}"] if misfit else []
     if wrong:
         raise bad_edit(wrong, hint=_hint(command, fields if unknown else ()))
     edited = e.RunEdited(input=command.input, results=command.results, state=command.state, by=command.by)
@@ -81,7 +77,7 @@ def _misfits(declared: dict[str, Any], given: dict[str, Any], env: Env) -> dict[
     return found
 
 
-def _result_error(graph: GraphModel, state: GraphState, place: str, ahead: str) -> str:
+def _result_error(graph: GraphModel, state: GraphState, place: str, command: c.EditRun) -> str:
     """Return why the result of a node cannot be set here, or nothing. Its token must not have been routed yet."""
     name = place.partition("/")[0]
     node = graph.nodes.get(name)
@@ -91,9 +87,11 @@ def _result_error(graph: GraphModel, state: GraphState, place: str, ahead: str) 
         return f"{name} performs no step; only the result of a step can be set"
     if any(is_at(f"{token.node}/{token.id}", place) for token in state.tokens.values()):
         return ""
-    if ahead and is_at(place, ahead.partition("/")[0]):
+    if command.ahead and is_at(place, command.ahead.partition("/")[0]):
         return ""
-    return f"{name} has been routed at this point" if state.executed.get(name) else ""
+    if state.executed.get(name):
+        return f"{name} has been routed at this point"
+    return never_reached(place, command) if place != name else ""
 
 
 def evolve_edited(state: GraphState, event: e.RunEdited) -> None:

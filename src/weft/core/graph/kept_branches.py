@@ -72,7 +72,7 @@ def restore_branch(state: GraphState, frame: Frame, index: int) -> list[Token]:
     branch.frames = {frame_id: True for frame_id in kept.inner if frame_id in state.frames}
     branch.loops = dict.fromkeys(kept.around, True)
     waiting = sum(bool(inner.fan_in) for inner in kept.frames)
-    _count(state, frame.path, kept.tokens, waiting)
+    _count_kept_tokens(state, frame.path, kept.tokens, waiting)
     for token in kept.tokens:
         state.tokens[token.id] = token
         branch.members[token.id] = True
@@ -81,7 +81,7 @@ def restore_branch(state: GraphState, frame: Frame, index: int) -> list[Token]:
     return kept.tokens
 
 
-def _count(state: GraphState, path: Path, tokens: list[Token], frames: int) -> None:
+def _count_kept_tokens(state: GraphState, path: Path, tokens: list[Token], frames: int) -> None:
     """Count the tokens of a restored branch in the scopes around it."""
     for seg in path:
         if seg.kind == "l":

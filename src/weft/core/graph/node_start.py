@@ -82,7 +82,7 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
             case ReceiveWork():
                 return _receive(node.work, view)
             case ReplyWork():
-                return _answer(program, node.work, view, given)
+                return _start_reply(program, node.work, view, given)
             case WaitWork(ms=ms):
                 return (e.TimerSet(node=view.token.node, token=view.token.id, due=view.env.now + ms),)
             case WorkflowWork():
@@ -92,10 +92,12 @@ def start(program: HostedGraph, view: View) -> Sequence[e.AnyEvent]:
             case GoalWork(goals=goals):
                 return (_goal(program, view, goals, given),)
             case AskWork():
-                return (_ask(program, node, view, given),)
+                return (_open_question(program, node, view, given),)
     except WeftError as error:
         return (
-            e.NodeFailed(node=view.token.node, token=view.token.id, failure=_failure(node, error.code, error.message)),
+            e.NodeFailed(
+                node=view.token.node, token=view.token.id, failure=_node_failure(node, error.code, error.message)
+            ),
         )
 
 
@@ -275,7 +277,7 @@ def _started(view: View, work: WorkflowWork, version: str, style: e.Style, given
     )
 
 
-def _ask(program: HostedGraph, node: Node, view: View, given: Raw) -> e.AskOpened:
+def _open_question(program: HostedGraph, node: Node, view: View, given: Raw) -> e.AskOpened:
     work = node.work
     assert isinstance(work, AskWork)
     about = e.NULL
@@ -344,7 +346,7 @@ def message_error(work: ReceiveWork, token: Token, env: Env) -> str | None:
     return None if work.schema is None else env.check(work.schema, encode(open_raw(token.output, env.blob)))
 
 
-def _answer(program: HostedGraph, work: ReplyWork, view: View, given: Raw) -> Sequence[e.AnyEvent]:
+def _start_reply(program: HostedGraph, work: ReplyWork, view: View, given: Raw) -> Sequence[e.AnyEvent]:
     seen = view.token.seen.get(work.to)
     if seen is None or not seen.message:
         raise BadValue(f"{work.to} has received no message on this path.", code="no_message")
@@ -388,5 +390,5 @@ def undo_input(program: HostedGraph, view: View) -> Raw:
     return view.env.keep(encode(program.reader.template(undo.input.source, view.bind(undo.input))))
 
 
-def _failure(node: Node, code: str, message: str) -> Failure:
+def _node_failure(node: Node, code: str, message: str) -> Failure:
     return Failure(type=code, message=message, code=code, step=node.id)

@@ -70,10 +70,10 @@ def route(graph: GraphModel, view: View, reader: ExpressionReader) -> Route:
         taken, verdicts = _match(graph, node, node.tiers, view, reader)
         arrival = _arrival(graph, view, taken)
     except WeftError as error:
-        return Route(writes=writes, failure=_failure(node.id, error.code, error.message))
+        return Route(writes=writes, failure=_route_failure(node.id, error.code, error.message))
     if not taken and not _may_end(graph, node):
         conditions = "; ".join(_describe_condition(graph.edges[verdict.edge], verdict) for verdict in verdicts)
-        failure = _failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}")
+        failure = _route_failure(node.id, "no_match", f"no edge of {node.id} matched: {conditions}")
         return Route(writes=writes, failure=failure)
     foreseen = view if all(is_unmarked(write.value) for write in writes) else None
     return Route(taken=taken, writes=writes, verdicts=verdicts, arrival=arrival, view=foreseen)
@@ -85,7 +85,7 @@ def route_failure(graph: GraphModel, view: View, reader: ExpressionReader) -> Ro
     try:
         taken, verdicts = _match(graph, node, node.error_tiers, view, reader)
     except WeftError as error:
-        return Route(failure=_failure(node.id, error.code, error.message))
+        return Route(failure=_route_failure(node.id, error.code, error.message))
     return Route(taken=taken, verdicts=verdicts, failure=None if taken else view.error)
 
 
@@ -193,7 +193,7 @@ def _repeat(node: Node, view: View, reader: ExpressionReader) -> Route | None:
         return Route(taken=[Taken(repeat.back)], verdicts=verdicts, skips=False)
     if repeat.fails:
         message = f"{node.id} was executed {repeat.at_most} times, its limit, and its condition still holds"
-        return Route(failure=_failure(node.id, "loop_limit", message))
+        return Route(failure=_route_failure(node.id, "loop_limit", message))
     return Route(taken=[Taken(name) for name in repeat.exhausted], verdicts=verdicts)
 
 
@@ -272,7 +272,7 @@ def _describe_condition(edge: Edge, verdict: EdgeVerdict) -> str:
     return f"{source} (saw {msgspec.json.encode(verdict.seen).decode()[:200]})"
 
 
-def _failure(node: str, code: str, message: str) -> Failure:
+def _route_failure(node: str, code: str, message: str) -> Failure:
     return Failure(type=code, message=message, code=code, step=node)
 
 

@@ -168,14 +168,14 @@ def _try(run: AnyRun, number: int, patch: AskedPatch, env: Env) -> Sequence[AnyE
     if judged.is_outdated:
         return () if asked.due else (PatchDropped(asked=number, code=MOVED_ON, message=OUTDATED),)
     if not is_allowed(run, judged, asked.wait_at) or (asked.expect and asked.expect != plan.digest):
-        return () if asked.due else (_refused(number, plan),)
+        return () if asked.due else (_refused_asked_patch(number, plan),)
     if asked.review and not (patch.approved_by and plan.digest == patch.digest):
         return (ask_review(number, asked, plan),)
     assert judged.event is not None
     return (msgspec.structs.replace(judged.event, asked=number),)
 
 
-def _refused(number: int, plan: PatchPlan) -> PatchDropped:
+def _refused_asked_patch(number: int, plan: PatchPlan) -> PatchDropped:
     first = plan.refusals[0]
     return PatchDropped(asked=number, code=first.code, message=first.message)
 

@@ -138,7 +138,7 @@ def _end_open(run: AnyRun, number: int, command: SetResult, env: Env) -> Sequenc
     if not is_output or number in state.waits:
         raise _not_settable(run, number)
     if number in state.asks:
-        return (noted, _answer(state.asks[number], entry, command, env))
+        return (noted, _answer_by_hand(state.asks[number], entry, command, env))
     if bytes(command.output) != b"null":
         raise BadValue(f"{command.place!r} is a timer; it has no result.", hint="Give null.", code="value.wrong_type")
     return (noted, TimerFired(timer=entry))
@@ -192,7 +192,7 @@ def _not_settable(run: AnyRun, number: int) -> Refused:
     )
 
 
-def _answer(question: Question, entry: EntryId, command: SetResult, env: Env) -> AskAnswered:
+def _answer_by_hand(question: Question, entry: EntryId, command: SetResult, env: Env) -> AskAnswered:
     """Return the answer to a question: an object with ``approved`` and, if the question has a form, ``form``."""
     given = decision_of(command)
     form = Raw(msgspec.json.encode(given.get("form")))

@@ -62,7 +62,7 @@ class OpenCovers:
         self._open: dict[int, tuple[HandOut, int]] = {}
         for number, task in (*state.tasks.items(), *state.parked.items()):
             if task.cover is not None:
-                self._open[number] = (_call(number, task), task.due)
+                self._open[number] = (_covered_call(number, task), task.due)
 
     def moves(
         self, state: State, event: e.AnyEvent, effects: Sequence[AnyEffect], windows: FindWindows = no_windows
@@ -85,7 +85,7 @@ class OpenCovers:
             yield Settle(call, list(state.scopes), spent, list(windows(None)))
         for number, (call, due) in list(self._open.items()):
             task = state.tasks.get(number) or state.parked.get(number)
-            if task is not None and _call(number, task) == call:
+            if task is not None and _covered_call(number, task) == call:
                 continue
             del self._open[number]
             self.granted.pop(call, None)
@@ -129,5 +129,5 @@ def _limit_moves(state: State, event: e.AnyEvent) -> list[Move]:
     return []
 
 
-def _call(number: int, task: OpenTask) -> HandOut:
+def _covered_call(number: int, task: OpenTask) -> HandOut:
     return HandOut(number, task.attempt, task.delivery)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from weft.core import events as e
+from weft.core.commands import EditRun
 from weft.core.ids import EntryId
 from weft.core.run import lifecycle, messages, withheld
 from weft.core.run.env import Env
@@ -19,6 +20,9 @@ from weft.core.run.places import is_at
 from weft.core.run.state import Fork, OpenTask, State
 from weft.core.run.style import AnyRun
 from weft.errors import Refused
+
+_SETTABLE_SHOWN = 20
+"""How many places an error names."""
 
 
 def evolve_forked(run: AnyRun, event: e.RunForked) -> None:
@@ -138,6 +142,20 @@ def bad_edit(wrong: Sequence[str], *, hint: str = "") -> Refused:
     return Refused(f"The fork cannot be edited like this: {'; '.join(wrong)}.", hint=hint, code="fork.bad_edit")
 
 
+def never_reached(place: str, command: EditRun) -> str:
+    """Return why a result at this place would have no effect: there was no step, and will be none; or nothing."""
+    name = place.rpartition("/")[2].partition("#")[0]
+    is_known = command.more is None or name in command.more or any(is_at(step, place) for step in command.steps)
+    return "" if is_known else f"the run never came to a step {place[:60]}"
+
+
+def settable_hint(command: EditRun) -> str:
+    """Return the hint that names the places whose results can be set: those at which the original came to a step."""
+    places = list(dict.fromkeys(command.steps))
+    more = f" and {len(places) - _SETTABLE_SHOWN} more" if len(places) > _SETTABLE_SHOWN else ""
+    return f"It came to these steps: {', '.join(places[:_SETTABLE_SHOWN]) or 'none'}{more}."
+
+
 def evolve_known(run: AnyRun, event: e.ResultsKnown) -> None:
     """Remember results of the original. They are recorded before ``run_forked``."""
     state = run.state
@@ -155,6 +173,7 @@ def evolve_edited(run: AnyRun, event: e.RunEdited) -> None:
     assert fork is not None
     if bytes(event.input):
         state.input = event.input
+        fork.has_new_input = True
     if event.version:
         state.version = event.version
     fork.set_results = {**fork.set_results, **event.results}

@@ -142,7 +142,7 @@ def _event(state: State, kind: HookKind, number: int, details: dict[str, Any]) -
         tenant=tenant[1:-1],
         status=state.status,
         number=number,
-        at=_moment(state.at),
+        at=_event_time(state.at),
         attributes=state.attributes,
         parent=state.parent.run_id if state.parent is not None else "",
         **details,
@@ -160,7 +160,7 @@ def _details(run: AnyRun, event: e.AnyEvent) -> dict[str, Any]:
         case e.TaskFailed(task=number, failure=failure, attempt=attempt, retry_at=retry_at):
             task = state.tasks.get(number) or state.parked.get(number)
             step = task.step if task is not None else failure.step
-            at = {"place": run.location(number), "step": step, "attempt": attempt, "retry_at": _moment(retry_at)}
+            at = {"place": run.location(number), "step": step, "attempt": attempt, "retry_at": _event_time(retry_at)}
             return {"error": failure, **at}
         case e.FailureRaised(node=node, failure=failure):
             return {"error": failure, "place": failure.location or node, "step": failure.step}
@@ -176,7 +176,7 @@ def _details(run: AnyRun, event: e.AnyEvent) -> dict[str, Any]:
 def _asked(state: State, number: int, place: str) -> dict[str, Any]:
     question = state.questions[number]
     of = [*question.of, *(question.escalate if question.escalated else ())]
-    due_at = _moment(question.due) if question.due else None
+    due_at = _event_time(question.due) if question.due else None
     title = question.title[:TEXT_MAX]
     asked = HookQuestion(id=f"{state.run_id}:{place}", number=number, title=title, of=of, due_at=due_at)
     return {"place": place, "question": asked}
@@ -207,5 +207,5 @@ def fit_event(event: HookEvent) -> bytes:
     return encode_hook_event(short)
 
 
-def _moment(ms: int) -> datetime:
+def _event_time(ms: int) -> datetime:
     return datetime.fromtimestamp(ms / 1000, UTC)

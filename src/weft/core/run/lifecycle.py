@@ -24,7 +24,7 @@ from weft.core.events import (
     RunFailedEvent,
     RunStarted,
 )
-from weft.core.ids import EntryId
+from weft.core.ids import HOOK_CHAIN, EntryId
 from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.core.run.questions import STARTED_BY, STARTED_ROLES
@@ -32,13 +32,15 @@ from weft.core.run.state import Child, State, Status
 from weft.core.run.statuses import ALLOWED, StatusRule, not_possible
 from weft.core.run.style import AnyRun
 from weft.core.run.tasks import must_end, remember_undo
-from weft.core.run.tree import depth_of, root_of
+from weft.core.run.tree import agents_of, depth_of, root_of
 from weft.errors import Failure, Refused
 
 UNDONE = "undone"
 """The failure attribute that names the run whose completed work was undone, so that it cannot be retried."""
 NEVER_BEGAN = "never_began"
 """The failure attribute that names the run whose start was not_possible, so that it cannot be retried."""
+_INHERITED = (STARTED_BY, STARTED_ROLES, HOOK_CHAIN)
+"""Attributes that children have too: the person who started a run also counts as the starter of its children."""
 
 
 def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent]:
@@ -219,6 +221,7 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
             run_id=state.run_id,
             facts=facts,
             depth=depth_of(state) + 1,
+            agents=agents_of(state),
         ),
         root=root_of(state),
         trace=state.trace,
@@ -226,8 +229,7 @@ def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> St
         budgets=list(state.scopes),
         currency=state.currency,
         budget=event.budget,
-        # The person who started a run also counts as the starter of its children.
-        attributes={name: value for name, value in state.attributes.items() if name in (STARTED_BY, STARTED_ROLES)},
+        attributes={name: value for name, value in state.attributes.items() if name in _INHERITED},
     )
     if not bytes(event.plan):
         return start

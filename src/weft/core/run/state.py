@@ -211,6 +211,8 @@ class Fork(msgspec.Struct, omit_defaults=True):
     """How often a step was scheduled with an input since the point, by step and digest."""
     set_results: dict[str, Raw] = {}
     """Results that were set by hand, by place, for work that has not begun yet."""
+    has_new_input: bool = False
+    """Whether its input is another one than that of its original."""
 
 
 class State(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -234,6 +236,8 @@ class State(msgspec.Struct, kw_only=True, omit_defaults=True):
     defaults: Raw = ABSENT
     """The default values, at the start, of parameters missing from the input."""
     parent: Parent | None = None
+    is_agent: bool = False
+    """Whether this is a run of an agent, which has recorded its spec."""
     status: Status = "running"
     started: bool = False
     seq: int = 0

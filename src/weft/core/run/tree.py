@@ -13,3 +13,9 @@ def root_of(state: State) -> str:
 def depth_of(state: State) -> int:
     """Return the number of runs from the root to this one, including both."""
     return state.parent.depth if state.parent is not None else 1
+
+
+def agents_of(state: State) -> int:
+    """Return how many of the runs from the root to this one, including both, are runs of agents."""
+    above = state.parent.agents if state.parent is not None else 0
+    return above + state.is_agent

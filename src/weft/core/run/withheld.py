@@ -91,7 +91,7 @@ def _decide(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence
     fork, place = run.state.fork, run.location(number)
     if fork is None or (task.again is not None and number > fork.point):
         again = task.again
-        return _ask(run.state, number, task, again.confirm if again is not None else "", place)
+        return _ask_about_withheld(run.state, number, task, again.confirm if again is not None else "", place)
     for name, value in fork.set_results.items():
         if is_at(place, name):
             return _keep(run, number, task, value, env)
@@ -100,7 +100,7 @@ def _decide(run: DecidingRun, number: int, task: OpenTask, env: Env) -> Sequence
         case "keep" if known is not None:
             return _keep(run, number, task, known.output, env)
         case "ask":
-            return _ask(run.state, number, task, IN_FORK, place)
+            return _ask_about_withheld(run.state, number, task, IN_FORK, place)
         case "hold":
             message = (
                 f"{run.state.run_id} has no effects, and {place} would perform {task.step}, for which its original has "
@@ -160,7 +160,7 @@ def without_children(run: AnyRun, events: Sequence[e.AnyEvent]) -> Sequence[e.An
 # --- questions ---------------------------------------------------------------------------------------------------
 
 
-def _ask(state: State, number: int, task: OpenTask, why: str, place: str) -> Sequence[e.AnyEvent]:
+def _ask_about_withheld(state: State, number: int, task: OpenTask, why: str, place: str) -> Sequence[e.AnyEvent]:
     """Ask people whether a task may be performed, unless somebody has approved it beforehand."""
     approved = next((name for name in state.approvals if is_at(place, name)), "")
     if approved or not why:

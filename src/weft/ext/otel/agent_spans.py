@@ -70,8 +70,10 @@ class _GivenAgent(msgspec.Struct):
 def agent_of(actor: Actor) -> str:
     """Return the name of the agent whose run this is; empty if it is no run of an agent."""
     state: Any = actor.machine.state
-    first = islice(getattr(state, "entries", {}).values(), FIRST_ENTRIES)
-    if not any(entry.kind == "spec" for entry in first):
+    for entry in islice(getattr(state, "entries", {}).values(), FIRST_ENTRIES):
+        if entry.kind == "spec":
+            break
+    else:
         return ""
     if state.workflow != _UNNAMED or values.is_ref(bytes(state.input)):
         return str(state.workflow)

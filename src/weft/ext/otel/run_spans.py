@@ -8,6 +8,7 @@ everything that ends later, are sent by the host that continues.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from time import time_ns
 from typing import Any, NamedTuple
 
 from opentelemetry.trace import SpanKind
@@ -23,7 +24,7 @@ from weft.core.trace_context import (
     trace_of,
 )
 from weft.ext.otel.agent_spans import agent_of
-from weft.ext.otel.span_records import CommitRecord, EndedSpan, TracedRun
+from weft.ext.otel.span_records import CommitRecord, EndedSpan, RunRecord, TracedRun
 from weft.ext.otel.span_sink import SpanSink
 from weft.ext.otel.wire import Attributes, LinkParts
 from weft.ports.store import OVER_STATUSES, StoredEvent
@@ -76,8 +77,9 @@ class RunSpans:
         self.offered: dict[tuple[RunUid, int], tuple[int, int, int, str, str]] = {}
         """Tasks that other processes perform: attempt, delivery, since when, step and place."""
 
-    def on_batch(self, drafts: Sequence[Draft], seconds: float, now: int) -> None:
+    def on_batch(self, drafts: Sequence[Draft], seconds: float) -> None:
         """Note how long a commit took. The runs are told afterwards."""
+        now = time_ns()
         self._batch = (now - int(seconds * 1e9), now, len(drafts))
 
     def on_commit(self, actor: Actor, draft: Draft) -> None:
@@ -144,6 +146,12 @@ class RunSpans:
     def _end_run(self, actor: Actor, run: TracedRun, stored: StoredEvent) -> None:
         state = actor.machine.state
         failure = state.failure
+        agent = agent_of(actor)
+        start, end = state.started_at * NS_PER_MS, stored.at * NS_PER_MS
+        if state.over and not (failure or agent or state.trace or state.parent or state.schedule or state.forked_from):
+            self._sink.forget(actor.uid)
+            self._put(RunRecord(run, state.status, stored.seq, start, end))
+            return
         parent, kind, links = 0, SpanKind.INTERNAL, list[LinkParts]()
         if state.parent is not None:
             entry = state.parent.entry
@@ -160,12 +168,12 @@ class RunSpans:
         status = state.status if state.over else "retried"
         attributes = (("weft.run.status", status), ("weft.events", int(stored.seq)))
         error = None if failure is None or status == "completed" else failure.brief()
-        agent = agent_of(actor)
         if agent:
             attributes += (("gen_ai.operation.name", "invoke_agent"), ("gen_ai.agent.name", agent))
         name = f"invoke_agent {agent}" if agent else state.workflow
-        start, end = state.started_at * NS_PER_MS, stored.at * NS_PER_MS
-        span = EndedSpan(name, run.span_id, parent, start, end, attributes, kind, error, links, has_run=True)
+        span = EndedSpan(
+            name, run.span_id, parent, start, end, attributes, kind, error, links, has_run=True, is_common=True
+        )
         self._sink.forget(actor.uid)
         if state.forked_from is None:
             self._sink.emit(run, span)

@@ -9,13 +9,15 @@ from typing import Any
 
 from opentelemetry.context import _SUPPRESS_INSTRUMENTATION_KEY, attach, set_value
 from opentelemetry.sdk.trace import SpanProcessor
-from opentelemetry.sdk.trace.export import SpanExporter
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 
 from weft.ext.otel.configuration import batch_setting
 
 log = logging.getLogger("weft")
 
-SHUTDOWN_SECONDS = 30.0
+SHUTDOWN_SECONDS = 15.0
+"""How long a host waits at its end until its spans are sent. One request takes ten seconds at most, unless
+``OTEL_EXPORTER_OTLP_TIMEOUT`` says otherwise."""
 
 
 class SpanQueue(SpanProcessor):
@@ -38,44 +40,62 @@ class SpanQueue(SpanProcessor):
     def on_end(self, span: Any) -> None:
         """Keep a span, unless there are too many already."""
         spans = self._spans
-        count = len(spans)
-        if count >= self._most or self._closed:
-            self.dropped += 1
-            return
         spans.append(span)
-        if count + 1 == self._batch:
+        if len(spans) >= self._batch:
+            self._on_full()
+
+    def _on_full(self) -> None:
+        """Wake the thread, and drop the span that came last if there are too many."""
+        if len(self._spans) > self._most:
+            self._spans.pop()
+            self.dropped += 1
+        elif not self._ready.is_set():
             self._ready.set()
 
     def _run(self) -> None:
         # Instrumented HTTP clients must not trace the requests that carry traces.
         attach(set_value(_SUPPRESS_INSTRUMENTATION_KEY, True))
         while not self._closed:
-            self._ready.wait(self._delay)
+            is_full = self._ready.wait(self._delay)
             self._ready.clear()
-            self._send_all()
+            self._send_waiting(only_full=is_full and not self._closed)
 
-    def _send_all(self) -> None:
+    def _send_waiting(self, *, only_full: bool = False) -> None:
+        """Send what waits now, without what comes meanwhile: a request costs as much as a thousand spans."""
         with self._sending:
             dropped, self.dropped = self.dropped, 0
             if dropped:
                 log.warning("weft: %d spans were dropped, because they are not sent as quickly as they come", dropped)
-            while self._spans:
-                batch = [self._spans.popleft() for _ in range(min(self._batch, len(self._spans)))]
-                try:
-                    self._exporter.export(batch)
-                except Exception:
-                    log.exception("weft: %d spans could not be sent", len(batch))
+            left = len(self._spans)
+            if only_full:
+                left -= left % self._batch
+            while left and self._spans:
+                batch = [self._spans.popleft() for _ in range(min(self._batch, left))]
+                left -= len(batch)
+                if not self._send(batch) and self._closed:
+                    # A host that ends does not wait again for a collector that did not answer.
+                    log.warning("weft: %d spans were not sent before the end", len(batch) + len(self._spans))
+                    self._spans.clear()
+
+    def _send(self, batch: list[Any]) -> bool:
+        """Send spans. Returns whether that worked."""
+        try:
+            return self._exporter.export(batch) is SpanExportResult.SUCCESS
+        except Exception:
+            log.exception("weft: %d spans could not be sent", len(batch))
+            return False
 
     def shutdown(self) -> None:
-        """Send what is left, and end."""
+        """Send what is left, and end. If the collector does not answer, end without."""
         self._closed = True
         self._ready.set()
         self._thread.join(SHUTDOWN_SECONDS)
-        self.force_flush()
+        if not self._thread.is_alive():
+            self.force_flush()
         self._exporter.shutdown()
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Send everything now."""
         del timeout_millis  # that of the exporter holds
-        self._send_all()
+        self._send_waiting()
         return True

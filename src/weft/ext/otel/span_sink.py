@@ -11,7 +11,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SpanExportResult
-from opentelemetry.sdk.trace.sampling import DEFAULT_ON, Decision, Sampler
+from opentelemetry.sdk.trace.sampling import ALWAYS_OFF, ALWAYS_ON, DEFAULT_OFF, DEFAULT_ON, Decision, Sampler
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import (
     Link,
@@ -23,7 +23,7 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
-from weft.core.trace_context import TraceParent, parse_traceparent, run_span, trace_of
+from weft.core.trace_context import parse_traceparent
 from weft.ext.otel.span_records import EndedSpan, PlainRecord, SpanRecord, TracedRun
 from weft.ext.otel.wire import Attributes, encode_request
 
@@ -63,8 +63,8 @@ class SpanSink:
         if is_own:
             self.put = processors._span_processors[0].on_end  # type: ignore[assignment]  # noqa: SLF001
         self._sampler = provider.sampler
-        self._keeps_all = _describe(provider.sampler) == _describe(DEFAULT_ON)
-        """Whether every trace that begins here is sampled."""
+        self._keeps = _is_root_sampled(provider.sampler)
+        """Whether traces that begin here are sampled; None if the sampler decides for each."""
         self._resource = provider.resource
         self._scope = InstrumentationScope(SCOPE, VERSION)
         self.known: dict[str, TracedRun] = {}
@@ -74,10 +74,8 @@ class SpanSink:
         """Return the trace of a run."""
         found = self.known.get(uid)
         if found is None:
-            trace_id = trace_of(uid, root, trace)
-            sampled = self._is_sampled(trace_id, parse_traceparent(trace) if trace else None)
-            attributes = (("weft.run.id", run_id), ("weft.run.uid", uid), ("weft.workflow", workflow))
-            found = self.known[uid] = TracedRun(uid, trace_id, run_span(uid), attributes, is_sampled=sampled)
+            found = self.known[uid] = TracedRun(uid, run_id, workflow, root, trace)
+            found.is_sampled = self._ask_sampler(found) if trace or self._keeps is None else self._keeps
             if len(self.known) > RUNS_MAX:
                 del self.known[next(iter(self.known))]
         return found
@@ -113,14 +111,21 @@ class SpanSink:
             )
         )
 
-    def _is_sampled(self, trace_id: int, parent: TraceParent | None) -> bool:
-        if parent is None and self._keeps_all:
-            return True
+    def _ask_sampler(self, run: TracedRun) -> bool:
         context = _NO_PARENT
+        parent = parse_traceparent(run.trace) if run.trace else None
         if parent is not None:
             remote = SpanContext(*parent[:2], is_remote=True, trace_flags=TraceFlags(parent.flags))
             context = set_span_in_context(NonRecordingSpan(remote), context)
-        return self._sampler.should_sample(context, trace_id, "weft.run").decision is Decision.RECORD_AND_SAMPLE
+        decision = self._sampler.should_sample(context, run.trace_id, "weft.run").decision
+        return decision is Decision.RECORD_AND_SAMPLE
+
+
+def _is_root_sampled(sampler: Sampler) -> bool | None:
+    """Return what a sampler says of every trace that begins here; None if that depends on the trace."""
+    answers = {_describe(ALWAYS_ON): True, _describe(DEFAULT_ON): True}
+    answers |= {_describe(ALWAYS_OFF): False, _describe(DEFAULT_OFF): False}
+    return answers.get(_describe(sampler))
 
 
 def _describe(sampler: Sampler) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from time import time_ns
 from typing import Any
 
@@ -14,11 +13,12 @@ from opentelemetry.trace import INVALID_SPAN, NonRecordingSpan, SpanContext, Spa
 from weft.core.effects import PerformTask
 from weft.core.trace_context import TraceParent, attempt_span, parse_traceparent, work_span
 from weft.ext.otel.agent_spans import ToolContent, span_name, tool_attributes
-from weft.ext.otel.span_records import EndedSpan, TracedRun, encode_ended, encode_text
+from weft.ext.otel.span_records import EndedSpan, PlainRecord, StepRecord, TracedRun, step_attributes
 from weft.ext.otel.span_sink import SpanSink
-from weft.ext.otel.wire import Attributes, encode_span
+from weft.ext.otel.wire import Attributes
 from weft.runtime.run.actor import Actor
 from weft.runtime.worker.flight import Flight
+from weft.steps.failures import text_of
 from weft.steps.task import STEP_TRACE
 
 FindRun = Callable[[Any], Actor | None]
@@ -31,51 +31,55 @@ class _OfferedTrace(msgspec.Struct):
     trace: str = ""
 
 
-(_SPAN_KEY,) = set_span_in_context(INVALID_SPAN, otel_context.Context())
+(SPAN_KEY,) = set_span_in_context(INVALID_SPAN, otel_context.Context())
 """The name of the current span in a context of OpenTelemetry."""
 _SAMPLED = TraceFlags(TraceFlags.SAMPLED)
+_attach = otel_context._RUNTIME_CONTEXT.attach  # noqa: SLF001 - what ``attach`` calls
 _offered_trace = msgspec.json.Decoder(_OfferedTrace).decode
 
 
 class StepSpan(NonRecordingSpan):
-    """The current span while a step runs, the parent of what the step traces itself. Afterwards the span's record.
+    """The current span while a step runs, the parent of what the step traces itself.
 
     It is made for every attempt, so it computes nothing before it is asked.
     """
+
+    _name: str | None = None
+    """Its name, if that is not the name of the step."""
+    _noted: Attributes = ()
+    _error: str | None = None
 
     def __init__(self, spans: StepSpans, run: TracedRun, flight: Flight) -> None:
         effect = flight.effect
         self.run = run
         self._spans = spans
         self._effect = effect
-        self._task = (effect.task, effect.attempt, effect.delivery)
+        self._about = (effect.step, effect.location, effect.task, effect.attempt, effect.delivery)
         self._is_offered = flight.offer is not None
-        self._noted: Attributes = ()
-        self._error: str | None = None
-
-    def begin(self, given: bytes) -> None:
-        """Make this the current span of the body, and begin to measure."""
-        # The step has a context of its own, which ends with it.
-        otel_context.attach(otel_context.Context({_SPAN_KEY: self}))
-        STEP_TRACE.set(self)
-        if self._spans.content.is_wanted:
-            self.note(self._spans.content.of_tool(self._effect, "arguments", given))
         self._start = time_ns()
 
     def finish(self, output: bytes, error: BaseException | None) -> None:
         """Note that the body has ended."""
-        self._end = time_ns()
-        effect = self._effect
-        self._name, self._step, self._place = effect.step, effect.step, effect.location
+        effect, spans = self._effect, self._spans
+        del self._effect  # and its input, which may be large
+        if error is not None or effect.cover is not None or effect.step.startswith("weft."):
+            self._finish_special(effect, output, error)
+        elif self._noted or self._is_offered:
+            spans.put(PlainRecord(self.run, self._span(time_ns())))
+        else:
+            spans.put(StepRecord(self.run, *self._about, self._start, time_ns()))
+
+    def _finish_special(self, effect: PerformTask, output: bytes, error: BaseException | None) -> None:
+        """Put the span of an attempt that failed, or at a step with another name or more attributes."""
+        end = time_ns()
         if effect.cover is not None or effect.step.startswith("weft."):
             self._name = span_name(effect)
             self.note(dict(tool_attributes(effect)))
         if error is not None:
-            self._error = f"{type(error).__name__}: {error}"[:500]
+            self._error = f"{type(error).__name__}: {text_of(error)}"[:500]
         elif self._spans.content.is_wanted:
             self.note(self._spans.content.of_tool(effect, "result", output))
-        del self._effect  # and its input, which may be large
-        self._spans.put(self)
+        self._spans.put(PlainRecord(self.run, self._span(end)))
 
     # --- the parent of what the step calls ------------------------------------------------------------------------
 
@@ -92,37 +96,18 @@ class StepSpan(NonRecordingSpan):
         return SpanContext(self.run.trace_id, self._id(), is_remote=False, trace_flags=_SAMPLED)
 
     def _id(self) -> int:
-        return (work_span if self._is_offered else attempt_span)(self.run.uid, *self._task)
+        return (work_span if self._is_offered else attempt_span)(self.run.uid, *self._about[2:])
 
-    # --- the record -----------------------------------------------------------------------------------------------
-
-    def span(self) -> EndedSpan:
+    def _span(self, end: int) -> EndedSpan:
         """Return the whole span."""
-        _, attempt, delivery = self._task
-        attributes: Attributes = (
-            ("weft.step", self._step),
-            ("weft.place", self._place),
-            ("weft.attempt", attempt),
-            ("weft.delivery", delivery),
-            *self._noted,
-        )
+        step, place, task, attempt, delivery = self._about
+        attributes = (*step_attributes(step, place, attempt, delivery), *self._noted)
         parent, kind = self.run.span_id, SpanKind.INTERNAL
         if self._is_offered:
             # The host that owns the run traces the attempt from the offer to the result. This is the work in between.
-            parent, kind = attempt_span(self.run.uid, *self._task), SpanKind.CONSUMER
-        return EndedSpan(
-            self._name, self._id(), parent, self._start, self._end, attributes, kind, self._error, has_run=True
-        )
-
-    def encode(self) -> bytes:
-        """Return the span as OTLP."""
-        if self._is_offered or self._noted or self._error is not None:
-            return encode_ended(self.run, self.span())
-        run, (task, attempt, delivery) = self.run, self._task
-        ids, attributes = run.encoded()
-        own = attempt_span(run.uid, task, attempt, delivery)
-        text = _plain_text(self._name, self._step, self._place, attempt, delivery)
-        return encode_span(ids, own, (self._start, max(self._start, self._end)), text, attributes)
+            parent, kind = attempt_span(self.run.uid, task, attempt, delivery), SpanKind.CONSUMER
+        name = self._name or step
+        return EndedSpan(name, self._id(), parent, self._start, end, attributes, kind, self._error, has_run=True)
 
 
 class StepSpans:
@@ -140,7 +125,11 @@ class StepSpans:
         if run is None or not run.is_sampled:
             return None
         span = StepSpan(self, run, flight)
-        span.begin(given)
+        # The step has a context of its own, which ends with it.
+        _attach(otel_context.Context({SPAN_KEY: span}))
+        STEP_TRACE.set(span)
+        if self.content.is_wanted:
+            span.note(self.content.of_tool(flight.effect, "arguments", given))
         return span
 
     def _run_of(self, flight: Flight) -> TracedRun | None:
@@ -155,13 +144,6 @@ class StepSpans:
             return None
         state = actor.machine.state
         return self._sink.run(flight.uid, state.run_id, state.workflow, root=state.root, trace=state.trace)
-
-
-@lru_cache(maxsize=4_096)
-def _plain_text(name: str, step: str, place: str, attempt: int, delivery: int) -> bytes:
-    """Encode what many attempts have in common."""
-    attributes = (("weft.step", step), ("weft.place", place), ("weft.attempt", attempt), ("weft.delivery", delivery))
-    return encode_text(name, SpanKind.INTERNAL, attributes)
 
 
 def offer_trace(sink: SpanSink, actor: Actor, effect: PerformTask) -> TraceParent:

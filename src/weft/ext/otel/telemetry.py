@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 import msgspec
-from opentelemetry.trace import INVALID_SPAN, get_current_span
+from opentelemetry.context import get_current
 
 from weft.core.effects import PerformTask
 from weft.core.ids import RunUid, Seq
@@ -22,12 +21,11 @@ from weft.ext.otel.measures import Measures
 from weft.ext.otel.providers import open_providers
 from weft.ext.otel.run_spans import RunSpans
 from weft.ext.otel.span_sink import SpanSink
-from weft.ext.otel.step_spans import StepSpans, offer_trace
+from weft.ext.otel.step_spans import SPAN_KEY, StepSpans, offer_trace
 from weft.ports.store import StoredEvent
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.orders import StartOrder
 from weft.runtime.run.actor import Actor
-from weft.runtime.run.draft import Draft
 from weft.runtime.service import RunService
 from weft.runtime.start_support import StartResult
 from weft.runtime.worker.flight import BeginTrace
@@ -58,11 +56,12 @@ class HostTelemetry:
         if self._sink is not None:
             self._spans = RunSpans(self._sink, self._read_event)
             commits.observe(self._spans.on_commit)
+            work.measure_commits(self._spans.on_batch)
             work.trace_offers(self._offered)
             self._service.start = partial(_start_traced, self._service.start)  # type: ignore[method-assign]
         if self._measures is not None:
             commits.observe(self._measures.on_commit)
-        work.measure_commits(self._on_batch)
+            work.measure_commits(self._measures.on_batch)
         if self._providers.logs is not None and work.step_logs is not None:
             work.step_logs.on_line = LogRecords(self._providers.logs).on_line
 
@@ -72,12 +71,6 @@ class HostTelemetry:
 
     def _find(self, uid: RunUid) -> Actor | None:
         return self._service.local.find(uid) if self._service.local is not None else None
-
-    def _on_batch(self, drafts: Sequence[Draft], seconds: float) -> None:
-        if self._spans is not None:
-            self._spans.on_batch(drafts, seconds, time.time_ns())
-        if self._measures is not None:
-            self._measures.on_batch(drafts, seconds)
 
     def _read_event(self, uid: RunUid, seq: Seq, found: Callable[[StoredEvent], None]) -> None:
         """Read one event in the background. If the store does not answer, its span is missing."""
@@ -106,8 +99,8 @@ def _start_traced(
 ) -> Coroutine[Any, Any, StartResult]:
     """Start a run in the trace of whoever starts it: a step, or a span of the program."""
     if not order.trace:
-        span = get_current_span()
-        if span is not INVALID_SPAN and (current := span.get_span_context()).is_valid:
+        span: Any = get_current().get(SPAN_KEY)
+        if span is not None and (current := span.get_span_context()).is_valid:
             trace = TraceParent(current.trace_id, current.span_id, int(current.trace_flags))
             order = msgspec.structs.replace(order, trace=str(trace))
     return start(order, catalogue)

@@ -17,20 +17,25 @@ LinkParts = tuple[int, int, Attributes]
 
 _ATTRIBUTE, _LINK_ATTRIBUTE, _RESOURCE_ATTRIBUTE = b"\x4a", b"\x22", b"\x0a"
 _OWN = struct.Struct("<2s8scQcQ").pack
+_INT64 = (1 << 64) - 1
 
 
-def varint(number: int) -> bytes:
-    """Encode a number in groups of seven bits."""
-    if number < 128:
-        return bytes((number,))
-    if number < 16_384:  # as long as nearly all spans are
-        return bytes((number & 127 | 128, number >> 7))
+def _varint(number: int) -> bytes:
     parts = bytearray()
     while number > 127:
         parts.append(number & 127 | 128)
         number >>= 7
     parts.append(number)
     return bytes(parts)
+
+
+_VARINTS = [_varint(number) for number in range(2_048)]
+"""Longer than nearly all spans are."""
+
+
+def varint(number: int) -> bytes:
+    """Encode a number in groups of seven bits."""
+    return _VARINTS[number] if number < 2_048 else _varint(number)
 
 
 def block(tag: bytes, content: bytes) -> bytes:
@@ -40,13 +45,22 @@ def block(tag: bytes, content: bytes) -> bytes:
 
 def encode_attributes(attributes: Attributes, tag: bytes = _ATTRIBUTE) -> bytes:
     """Encode attributes of a span."""
-    return b"".join(block(tag, _key_value(key, value)) for key, value in attributes)
+    parts: list[bytes] = []
+    for key, value in attributes:
+        if isinstance(value, int):
+            content = b"\x18" + varint(value & _INT64)
+        else:
+            text = _text_on_wire(value)
+            content = b"\x0a" + varint(len(text)) + text
+        name, size = _key_on_wire(key), varint(len(content))
+        parts += (tag, varint(len(name) + 1 + len(size) + len(content)), name, b"\x12", size, content)
+    return b"".join(parts)
 
 
 @lru_cache(maxsize=1_024)
 def encode_name(name: str) -> bytes:
     """Encode the name of a span."""
-    return block(b"\x2a", _text(name))
+    return block(b"\x2a", _text_on_wire(name))
 
 
 def encode_ids(trace: int, parent: int) -> bytes:
@@ -64,7 +78,7 @@ def encode_span(ids: bytes, own: int, times: tuple[int, int], text: bytes, more:
 
 def encode_status(error: str) -> bytes:
     """Encode the status of a span that failed."""
-    return block(b"\x7a", block(b"\x12", _text(error)) + b"\x18\x02")
+    return block(b"\x7a", block(b"\x12", _text_on_wire(error)) + b"\x18\x02")
 
 
 def encode_links(links: Iterable[LinkParts]) -> bytes:
@@ -92,10 +106,10 @@ def _is_int(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _key_value(key: str, value: str | int) -> bytes:
-    content = b"\x18" + varint(value) if isinstance(value, int) else block(b"\x0a", _text(value))
-    return block(b"\x0a", key.encode()) + block(b"\x12", content)
+@lru_cache(maxsize=1_024)
+def _key_on_wire(key: str) -> bytes:
+    return block(b"\x0a", key.encode())
 
 
-def _text(text: str) -> bytes:
+def _text_on_wire(text: str) -> bytes:
     return text.encode("utf-8", "replace")

@@ -184,7 +184,7 @@ def condition(source: Any, depth: int = 0) -> str:
         case {"not": part} if depth < DEPTH_MAX:
             return f"not ({condition(part, depth + 1)})"
         case {"jsonpath": path, **rest}:
-            value = _value(rest["value"]) if "value" in rest else ""
+            value = _label_value(rest["value"]) if "value" in rest else ""
             return " ".join(str(part) for part in (rest.get("agg"), path, rest.get("is"), value) if part)
         case {"schema": _}:
             return "matches its schema"
@@ -196,5 +196,5 @@ def condition(source: Any, depth: int = 0) -> str:
             return msgspec.json.encode(source).decode()
 
 
-def _value(value: Any) -> str:
+def _label_value(value: Any) -> str:
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

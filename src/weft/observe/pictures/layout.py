@@ -1,7 +1,8 @@
 """Lay out a picture: find the area of each box and label, and the route of every arrow, in units of the renderer.
 
 This is a layered drawing: ranks by the longest path, order by barycentres, positions by least squares, and a separate
-track between two ranks for every line that turns. Lines are vertical or horizontal, and cross no box or label.
+track between two ranks for every line that turns. Lines are vertical or horizontal, and cross no box or label; only in
+a picture that is too large for it are the longest arrows straight from box to box.
 """
 
 from __future__ import annotations
@@ -50,19 +51,19 @@ class Layout:
 
 def lay_out(picture: Picture, metrics: LayoutMetrics) -> Layout:
     """Lay out all boxes, labels and arrows."""
-    return _placed(_ordered(picture, metrics), metrics, len(picture.boxes))
+    return _placed(_ordered_ranks(picture, metrics), metrics, len(picture.boxes))
 
 
 def lay_out_within(picture: Picture, metrics: LayoutMetrics, width_max: int) -> Layout | None:
-    """Lay out a picture as ``lay_out`` does; None if it is wider than ``width_max``."""
-    ranked = _ordered(picture, metrics)
-    if any(_least(row, ranked, metrics) > width_max for row in ranked.rows):
+    """Lay out a picture as ``lay_out`` does; None if it is wider than ``width_max`` or has direct lines."""
+    ranked = _ordered_ranks(picture, metrics)
+    if ranked.direct or any(_least(row, ranked, metrics) > width_max for row in ranked.rows):
         return None
     layout = _placed(ranked, metrics, len(picture.boxes))
     return layout if layout.width <= width_max else None
 
 
-def _ordered(picture: Picture, metrics: LayoutMetrics) -> Ranked:
+def _ordered_ranks(picture: Picture, metrics: LayoutMetrics) -> Ranked:
     labels = [metrics.label(arrow) for arrow in picture.arrows]
     ranked = rank(picture, _sizes(picture, metrics), labels)
     Ordering(ranked).settle()
@@ -136,7 +137,7 @@ class _Drawing:
     def layout(self) -> Layout:
         tops, firsts = self._heights()
         areas = [self._area(vertex, tops) for vertex in self.ranked.vertices]
-        routes: list[ArrowRoute] = [ArrowRoute([])] * len(self.ranked.chains)
+        routes = [ArrowRoute([])] * (len(self.ranked.chains) + len(self.ranked.direct))
         for chain, way in zip(self.ranked.chains, self.ways, strict=True):
             source, target = areas[chain.vertices[0]], areas[chain.vertices[-1]]
             points = [(way[0][1].begin[0], source.y + source.height)]
@@ -147,6 +148,10 @@ class _Drawing:
             points.append((way[-1][1].end[0], target.y))
             label = next((areas[n] for n in chain.vertices if self.ranked.vertices[n].kind == "label"), None)
             routes[chain.arrow] = ArrowRoute(points, label)
+        for arrow, (one, other) in self.ranked.direct.items():
+            source, target = areas[one], areas[other]
+            begin = (source.x + source.width // 2, source.y + source.height)
+            routes[arrow] = ArrowRoute([begin, (target.x + target.width // 2, target.y)])
         edges = [area.x + area.width for area in areas] + [x + 1 for route in routes for x, _ in route.points]
         return Layout(max(edges, default=0), tops[-1][0], areas[: self.boxes], routes)
 

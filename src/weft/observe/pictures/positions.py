@@ -8,12 +8,16 @@ rounded to whole units, and each vertex moves to where fewest of its lines bend.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from weft.observe.pictures.metrics import LayoutMetrics
 from weft.observe.pictures.ranks import Chain, Ranked
 
 SWEEPS = 24
+SWEEPS_MIN = 8
+VISITS_MAX = 90_000
+"""A sweep visits every vertex. Large pictures get fewer sweeps, so that all of them together visit about this many."""
+
 STRAIGHTENINGS = 6
 FAR = 10**9
 WISHES_MAX = 12
@@ -58,19 +62,16 @@ class Positions:
     def settle(self) -> None:
         """Set ``x`` of every vertex. The smallest is 0."""
         spots = self._begin()
-        for sweep in range(SWEEPS):
-            near = (self._above, self._below) if sweep % 2 == 0 else (self._below, self._above)
-            rows = self.ranked.rows if sweep % 2 == 0 else self.ranked.rows[::-1]
-            for row in rows:
-                # The last sweeps look in both directions, so that neither is preferred.
-                hops = [near[0][n] + self._beside[n] + (near[1][n] if sweep >= SWEEPS // 2 else []) for n in row]
-                self._settle_row(row, hops, spots)
+        self._sweep(spots)
         self._round_positions(spots)
         for number in range(STRAIGHTENINGS):
+            before = [vertex.x for vertex in self.ranked.vertices]
             for chain in self.ranked.chains:
                 self._straighten_chain(chain)
             for row in self.ranked.rows if number % 2 == 0 else reversed(self.ranked.rows):
                 self._straighten(row)
+            if before == [vertex.x for vertex in self.ranked.vertices]:
+                break
         first = min((vertex.x for vertex in self.ranked.vertices), default=0)
         for vertex in self.ranked.vertices:
             vertex.x -= first
@@ -143,28 +144,22 @@ class Positions:
                 spots[number] -= x / 2
         return spots
 
-    def _settle_row(self, row: list[int], hops: list[list[Hop]], spots: list[float]) -> None:
-        blocks: list[
-            tuple[float, float, int]
-        ] = []  # the preferred position of a block of vertices, its weight, its size
-        shifts = [0]
-        for index, number in enumerate(row):
-            if index:
-                left, right = (self.ranked.vertices[n] for n in row[index - 1 : index + 1])
-                shifts.append(shifts[-1] + self.metrics.distance(left, right))
-            wish, weight = spots[number] * WEIGHT_REST, WEIGHT_REST
-            for hop in hops[index]:
-                wish += hop.weight * (spots[hop.other] + hop.at_other - hop.at_one)
-                weight += hop.weight
-            block = (wish / weight - shifts[index], weight, 1)
-            while blocks and blocks[-1][0] >= block[0]:
-                wish, weight, size = blocks.pop()
-                total = weight + block[1]
-                block = ((wish * weight + block[0] * block[1]) / total, total, size + block[2])
-            blocks.append(block)
-        wishes = [wish for wish, _, size in blocks for _ in range(size)]
-        for number, wish, shift in zip(row, wishes, shifts, strict=True):
-            spots[number] = wish + shift
+    def _sweep(self, spots: list[float]) -> None:
+        """Solve the ranks in turn, down and up. The last sweeps look in both directions, so neither is preferred."""
+        sweeps = max(SWEEPS_MIN, min(SWEEPS, VISITS_MAX // max(1, len(spots))))
+        rows = [(row, self._shifts(row)) for row in self.ranked.rows]
+        lines = list(zip(self._above, self._beside, self._below, strict=True))
+        down, up = [above + beside for above, beside, _ in lines], [below + beside for _, beside, below in lines]
+        both = [above + beside + below for above, beside, below in lines]
+        for sweep in range(sweeps):
+            hops = both if sweep >= sweeps // 2 else up if sweep % 2 else down
+            for row, shifts in reversed(rows) if sweep % 2 else rows:
+                _settle_row(row, shifts, hops, spots)
+
+    def _shifts(self, row: list[int]) -> list[int]:
+        """Return the least distance of each vertex of a rank from the first."""
+        vertices = [self.ranked.vertices[number] for number in row]
+        return list(accumulate((self.metrics.distance(*pair) for pair in pairwise(vertices)), initial=0))
 
     # --- whole units ----------------------------------------------------------------------------------------------
 
@@ -192,29 +187,29 @@ class Positions:
     def _straighten_chain(self, chain: Chain) -> None:
         """Align the bends of an arrow vertically: all of them if possible, or else as many as possible at a time."""
         inner = [number for number in chain.vertices if self.ranked.vertices[number].kind != "box"]
-        low, high = self._column(chain, inner)
-        if inner and low - high <= self.metrics.lane * PUSH_LANES:
+        if not inner:
+            return
+        columns = [self._column(chain, number) for number in inner]
+        low, high = max(low for low, _ in columns), min(high for _, high in columns)
+        if low - high <= self.metrics.lane * PUSH_LANES:
             self._line_up(chain, inner, low, max(low, high))
             return
         run: list[int] = []
-        for number in inner:
-            low, high = self._column(chain, [*run, number])
-            if low > high:
-                self._line_up(chain, run, *self._column(chain, run))
-                run = []
-            run.append(number)
-        if run:
-            self._line_up(chain, run, *self._column(chain, run))
-
-    def _column(self, chain: Chain, run: list[int]) -> tuple[int, int]:
-        """Return the bounds of a straight line if the neighbours of its bends do not move. The range may be empty."""
         low, high = -FAR, FAR
-        for number in run:
-            vertex = self.ranked.vertices[number]
-            line = round(self.line(number, chain.arrow, leaves=True))
-            least, most = self._room(self.ranked.rows[vertex.rank], vertex.place)
-            low, high = max(low, least + line), min(high, most + line)
-        return low, high
+        for number, (least, most) in zip(inner, columns, strict=True):
+            if max(low, least) > min(high, most):
+                self._line_up(chain, run, low, high)
+                run, low, high = [], -FAR, FAR
+            run.append(number)
+            low, high = max(low, least), min(high, most)
+        self._line_up(chain, run, low, high)
+
+    def _column(self, chain: Chain, number: int) -> tuple[int, int]:
+        """Return the bounds of an arrow at one of its bends if the neighbours of the bend do not move."""
+        vertex = self.ranked.vertices[number]
+        line = round(self.line(number, chain.arrow, leaves=True))
+        least, most = self._room(self.ranked.rows[vertex.rank], vertex.place)
+        return least + line, most + line
 
     def _line_up(self, chain: Chain, run: list[int], low: int, high: int) -> None:
         vertices = self.ranked.vertices
@@ -251,12 +246,33 @@ class Positions:
         return low, high
 
 
+def _settle_row(row: list[int], shifts: list[int], hops: list[list[Hop]], spots: list[float]) -> None:
+    # Each block of vertices has its preferred position, its weight and its size.
+    blocks: list[tuple[float, float, int]] = []
+    for number, shift in zip(row, shifts, strict=True):
+        wish, weight = spots[number] * WEIGHT_REST, WEIGHT_REST
+        for hop in hops[number]:
+            wish += hop.weight * (spots[hop.other] + hop.at_other - hop.at_one)
+            weight += hop.weight
+        block = (wish / weight - shift, weight, 1)
+        while blocks and blocks[-1][0] >= block[0]:
+            wish, weight, size = blocks.pop()
+            total = weight + block[1]
+            block = ((wish * weight + block[0] * block[1]) / total, total, size + block[2])
+        blocks.append(block)
+    wishes = [wish for wish, _, size in blocks for _ in range(size)]
+    for number, wish, shift in zip(row, wishes, shifts, strict=True):
+        spots[number] = wish + shift
+
+
 def _nearest(now: int, wishes: list[tuple[int, float]], low: int, high: int) -> int:
     """Return the position between two bounds that is nearest to the preferred ones by weight, or else the old one."""
     wanted = sorted(wish for wish, _ in wishes)
     if len(wanted) > WISHES_MAX:
         wanted = wanted[len(wanted) // 2 - 1 : len(wanted) // 2 + 2]
-    spots = [max(low, min(high, spot)) for spot in (now, *wanted)]
+    spots = list(dict.fromkeys(max(low, min(high, spot)) for spot in (now, *wanted)))
+    if len(spots) == 1:
+        return spots[0]
 
     def badness(spot: int) -> tuple[float, int, int]:
         # Of two equally near positions, prefer the one where more lines are straight.

@@ -12,6 +12,10 @@ from itertools import pairwise
 from weft.observe.pictures.ranks import Chain, Ranked, Size, Vertex
 
 SWEEPS = 16
+SWEEPS_MIN = 4
+VISITS_MAX = 90_000
+"""A sweep visits every vertex. Large pictures get fewer sweeps, so that all of them together visit about this many."""
+
 SWAPS_MAX = 4
 SWAPPED_VERTICES_MAX = 3_000
 """Larger pictures are not improved by swaps, which compare every pair of adjacent vertices."""
@@ -34,7 +38,7 @@ class Ordering:
         """Order all ranks."""
         self._begin()
         best, fewest = self._rows(), self._crossings()
-        for sweep in range(SWEEPS):
+        for sweep in range(max(SWEEPS_MIN, min(SWEEPS, VISITS_MAX // max(1, len(self.above))))):
             if not fewest:
                 break
             self._sort(down=sweep % 2 == 0)

@@ -2,11 +2,13 @@
 
 The depth of a box is the length of the longest path to it. If arrows that leave the boxes of one depth have labels, the
 labels have a separate rank below these boxes, so that they cover nothing. An arrow has a bend in every rank that it
-passes. An arrow that leads up has a lane beside the boxes that it passes, and its label is there.
+passes. An arrow that leads up has a lane beside the boxes that it passes, and its label is there. In a picture with too
+many bends, the longest arrows have none: they are drawn directly from box to box, without a label.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +16,12 @@ from weft.observe.pictures.model import Picture
 
 Size = tuple[int, int]
 """Width and height."""
+
+BENDS_MAX = 12_000
+"""To lay out one bend takes about a tenth of a millisecond, and a picture can have one for every two of its boxes."""
+
+LANE_BENDS = 12
+"""The cost of a lane beside that of its bends: to find the boxes that it passes can take a visit to all of them."""
 
 
 @dataclass(slots=True)
@@ -39,11 +47,15 @@ class Chain:
 
 @dataclass(slots=True)
 class Ranked:
-    """A picture in ranks. Its first vertices are the boxes in order, and ``rows`` has the vertices of each rank."""
+    """A picture in ranks. Its first vertices are the boxes in order, and ``rows`` has the vertices of each rank.
+
+    ``direct`` has the boxes at the ends of each arrow that is no chain.
+    """
 
     vertices: list[Vertex]
     rows: list[list[int]]
     chains: list[Chain] = field(default_factory=list)
+    direct: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     def add(self, vertex: Vertex) -> int:
         self.vertices.append(vertex)
@@ -65,12 +77,20 @@ def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
     back |= _closing(len(boxes), ends, back)
     depths = _depths(len(boxes), [end for number, end in enumerate(ends) if number not in back])
     down = [depths[source] < depths[to] for source, to in ends]
-    labelled = {depths[ends[number][0]] for number in range(len(ends)) if down[number] and labels[number][0]}
+    direct = _direct([depths[to] - depths[source] for source, to in ends])
+    labelled = {
+        depths[source]
+        for number, (source, _) in enumerate(ends)
+        if down[number] and labels[number][0] and number not in direct
+    }
     levels = _levels(max(depths, default=-1) + 1, labelled)
     ranked = Ranked([], [[] for _ in range(levels[-1] + 1 if levels else 0)])
     for depth, (width, height) in zip(depths, boxes, strict=True):
         ranked.add(Vertex("box", levels[depth], width, height))
     for number, (source, to) in enumerate(ends):
+        if number in direct:
+            ranked.direct[number] = source, to
+            continue
         if not down[number]:
             ranked.chains.append(Chain(number, [source, to], up=True))
             continue
@@ -82,6 +102,23 @@ def rank(picture: Picture, boxes: list[Size], labels: list[Size]) -> Ranked:
             chain.append(ranked.add(Vertex("label" if is_label else "bend", level, width, height)))
         ranked.chains.append(Chain(number, [*chain, to], up=False))
     return ranked
+
+
+def _direct(heights: list[int]) -> set[int]:
+    """Return the longest arrows, without which the others have few enough bends. Heights of arrows up are negative."""
+    down = {number: height - 1 for number, height in enumerate(heights) if height > 0}
+    up = {number: 1 - height + LANE_BENDS for number, height in enumerate(heights) if height <= 0}
+    return _most_bent(down) | _most_bent(up)
+
+
+def _most_bent(bends: dict[int, int]) -> set[int]:
+    """Return the arrows with the most bends. The others have at most ``BENDS_MAX`` together."""
+    total = 0
+    for most, count in sorted(Counter(bends.values()).items()):
+        total += most * count
+        if total > BENDS_MAX:
+            return {number for number, bent in bends.items() if bent >= most}
+    return set()
 
 
 def _closing(count: int, ends: list[tuple[int, int]], back: set[int]) -> set[int]:

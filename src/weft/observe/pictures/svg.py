@@ -159,7 +159,7 @@ def _outline(box: Box, area: Area) -> str:
         tip = 12
         points = [(x + tip, y), (x + width - tip, y), (x + width, y + height // 2), (x + width - tip, y + height)]
         points += [(x + tip, y + height), (x, y + height // 2)]
-        return f'<polygon class="shape" points="{_listed(points)}"/>'
+        return f'<polygon class="shape" points="{_svg_points(points)}"/>'
     if box.shape == "join":
         bar = f'<rect class="bar" x="{x - 5}" y="{y - 2}" width="{width + 10}" height="5" rx="2.5"/>'
         return f'{rectangle} rx="4"/>{bar}'
@@ -218,13 +218,13 @@ def _arrows(picture: Picture, routes: list[ArrowRoute]) -> Iterator[str]:
     pairs = sorted(zip(picture.arrows, routes, strict=True), key=lambda pair: pair[0].taken)
     names = {box.id: box.title or "start" for box in picture.boxes}
     for arrow, route in pairs:
-        yield _line(f"{names[arrow.source]} → {names[arrow.to]}", arrow, route)
+        yield _svg_line(f"{names[arrow.source]} → {names[arrow.to]}", arrow, route)
     for arrow, route in pairs:
         if route.label is not None:
             yield _label(arrow, route.label)
 
 
-def _line(ends: str, arrow: Arrow, route: ArrowRoute) -> str:
+def _svg_line(ends: str, arrow: Arrow, route: ArrowRoute) -> str:
     x, y = route.points[-1]
     tip = "\n".join(filter(None, (ends, arrow.tip or arrow.label)))
     classes = f"arrow {arrow.kind}{' taken' if arrow.taken else ''}"
@@ -232,7 +232,7 @@ def _line(ends: str, arrow: Arrow, route: ArrowRoute) -> str:
     points = [*route.points[:-1], (x, y - HEAD)]
     return (
         f'<g class="{classes}"><title>{escape(tip)}</title>'
-        f'<path d="{_path(points)}"/><polygon points="{_listed(head)}"/></g>'
+        f'<path d="{_path(points)}"/><polygon points="{_svg_points(head)}"/></g>'
     )
 
 
@@ -258,7 +258,7 @@ def _towards(point: Point, other: Point, reach: float) -> tuple[float, float]:
     return point[0] + (other[0] - point[0]) * reach / length, point[1] + (other[1] - point[1]) * reach / length
 
 
-def _listed(points: list[Point]) -> str:
+def _svg_points(points: list[Point]) -> str:
     return " ".join(f"{x},{y}" for x, y in points)
 
 

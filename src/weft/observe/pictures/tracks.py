@@ -43,7 +43,7 @@ def lay_tracks(turns: list[LineTurn]) -> int:
         return _pack(bent)
     above = _preferences(bent)
     tracks: list[list[LineTurn]] = []
-    for index in _ordered(above):
+    for index in _ordered_tracks(above):
         turn = bent[index]
         turn.track = 1 + max((bent[other].track for other in above[index]), default=-1)
         while turn.track < len(tracks) and any(_meet(turn, other) for other in tracks[turn.track]):
@@ -91,7 +91,7 @@ def _cost(upper: LineTurn, lower: LineTurn) -> int:
     return crossings + COVERED * sum(x in up for x in down)
 
 
-def _ordered(above: list[set[int]]) -> list[int]:
+def _ordered_tracks(above: list[set[int]]) -> list[int]:
     """Order turns so that those that should be above come first. In a cycle, the fewest preferences are dropped."""
     waiting = [set(others) for others in above]
     pending = dict.fromkeys(range(len(above)))

@@ -70,8 +70,8 @@ class ParseDate(PipelineStep, frozen=True, kw_only=True):
             return lambda value: _at_unix(value, unit).astimezone(local)
         if self.format:
             form = self.format
-            return lambda value: _placed(datetime.strptime(_text(value), form), local)  # noqa: DTZ007
-        return lambda value: _placed(_plain(_text(value)), local)
+            return lambda value: _placed(datetime.strptime(_date_text(value), form), local)  # noqa: DTZ007
+        return lambda value: _placed(_plain(_date_text(value)), local)
 
 
 def zone(name: str) -> tzinfo:
@@ -95,7 +95,7 @@ def _plain(text: str) -> datetime:
     raise ValueError("neither ISO 8601 nor RFC 5322")
 
 
-def _text(value: Any) -> str:
+def _date_text(value: Any) -> str:
     if type(value) is not str:
         raise ValueError(f"{named_kind(value)}, not a text")
     text = value.strip()

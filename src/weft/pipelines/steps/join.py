@@ -18,6 +18,8 @@ from weft.pipelines.steps.base import PipelineStep
 Table = str | list[Any]
 """A reference to stored rows, or the rows themselves."""
 
+_NAMES_LOOKED_FOR = 3
+"""So many names are looked for in all rows more quickly than all names of the rows are collected."""
 _encode = msgspec.json.Encoder().encode
 
 
@@ -44,20 +46,20 @@ class TableJoin(PipelineStep, frozen=True, kw_only=True):
         yield from (table for table in (self.left, self.right) if isinstance(table, str))
 
     def apply(self, data: Any, stored: Mapping[str, Any]) -> Any:
-        right, right_keys = _read(_table(self.right, stored), [name for _, name in self.pairs], "right")
-        left, keys = _read(
+        right, right_keys = _read_joined_table(_table(self.right, stored), [name for _, name in self.pairs], "right")
+        left, keys = _read_joined_table(
             data if self.left is None else _table(self.left, stored),
             [name for name, _ in self.pairs],
             "the data" if self.left is None else "left",
         )
         names = self._right_names(left, right)
         nulls = dict.fromkeys(names.values()) if self.how == "left" else None
-        places = dict(zip(right_keys, range(len(right)), strict=True))
-        if len(places) == len(right) and len(set(keys)) == len(keys):
+        if len(set(right_keys)) == len(right) and len(set(keys)) == len(keys):
             # No row is repeated, so the result is no larger than both tables.
-            places.pop(None, None)
             same = {*map(type, keys), *map(type, right_keys)} in ({int}, {str})
-            return _each_once(left, map(places.get, keys), _added(right, names, same_keys=same), nulls)
+            others = dict(zip(right_keys, _added(right, names, same_keys=same), strict=True))
+            others.pop(None, None)
+            return _each_once(left, map(others.get, keys), nulls)
         several = _places(right_keys)
         matches: list[Sequence[int]] = [several.get(key, ()) for key in keys]
         check_row_count(sum(len(found) or nulls is not None for found in matches), "the join")
@@ -73,9 +75,11 @@ class TableJoin(PipelineStep, frozen=True, kw_only=True):
     def _right_names(self, left: Sequence[Row], right: Sequence[Row]) -> dict[str, str]:
         """Return the names of the right fields in the result. A field that both sides are joined on appears once."""
         both = {name for name, other in self.pairs if name == other and "." not in name}
-        taken: set[str] = set().union(*left)
         names: dict[str, str] = {}
         own = [name for name in columns(right) if name not in both]
+        if len(own) <= _NAMES_LOOKED_FOR and not any(name in row for name in own for row in left):
+            return {name: name for name in own}
+        taken: set[str] = set().union(*left)
         taken_after = taken | {name for name in own if name not in taken}
         for name in own:
             new = name
@@ -86,12 +90,12 @@ class TableJoin(PipelineStep, frozen=True, kw_only=True):
         return names
 
 
-def _each_once(left: Sequence[Row], places: Iterable[int | None], added: Sequence[Row], nulls: Row | None) -> list[Row]:
+def _each_once(left: Sequence[Row], others: Iterable[Row | None], nulls: Row | None) -> list[Row]:
     """Join each row with the one row that it meets, if any. With ``nulls``, rows that meet nothing get these."""
-    pairs = zip(left, places, strict=True)
+    pairs = zip(left, others, strict=True)
     if nulls is None:
-        return [row | added[place] for row, place in pairs if place is not None]
-    return [row | (nulls if place is None else added[place]) for row, place in pairs]
+        return [row | other for row, other in pairs if other is not None]
+    return [row | (nulls if other is None else other) for row, other in pairs]
 
 
 def _added(right: Sequence[Row], names: Mapping[str, str], *, same_keys: bool = False) -> Sequence[Row]:
@@ -128,7 +132,7 @@ def _table(table: Table, stored: Mapping[str, Any]) -> Any:
     return stored[table] if isinstance(table, str) else table
 
 
-def _read(table: Any, names: Sequence[str], side: str) -> tuple[list[Row], list[Hashable]]:
+def _read_joined_table(table: Any, names: Sequence[str], side: str) -> tuple[list[Row], list[Hashable]]:
     """Return the rows and the key of each; None if it meets nothing, because a part of it is null or missing."""
     try:
         rows, keys = read_keys(table, names, side)

@@ -36,7 +36,7 @@ class JqTransform(PipelineStep, frozen=True, kw_only=True):
         try:
             text = compiled(self.query).input_text(raw.decode()).text()
         except ValueError as error:
-            raise StepFault("bad_value", f"the program failed: {_line(error)}") from None
+            raise StepFault("bad_value", f"the program failed: {_jq_error_line(error)}") from None
         outputs = [_decode(line) for line in text.split("\n")] if text else []
         return outputs[0] if len(outputs) == 1 else outputs
 
@@ -49,7 +49,7 @@ def compiled(query: str) -> Any:
     try:
         return jq.compile(f"{GUARD}{query}")
     except ValueError as error:
-        raise StepFault("bad_argument", f"query is not a jq program: {_line(error)}") from None
+        raise StepFault("bad_argument", f"query is not a jq program: {_jq_error_line(error)}") from None
 
 
 def _refuse_inexact(value: Any, place: str) -> None:
@@ -64,7 +64,7 @@ def _refuse_inexact(value: Any, place: str) -> None:
             _refuse_inexact(item, f"{place}.{name}")
 
 
-def _line(error: ValueError) -> str:
+def _jq_error_line(error: ValueError) -> str:
     """Return what jq says, without what it says about the text that comes before the program."""
     text = " ".join(str(error).split()).removeprefix("jq: error: ").partition(" at <top-level>")[0]
     return f"{text[:300].rstrip('.')}."

@@ -1,8 +1,9 @@
 """Adopt a tree of runs that another store has given up.
 
-First the runs are imported like any others, so that nothing goes on with them. Then one transaction opens all of them:
-each gets an event with the digest of the bundle, and the audit table an entry that outlives them, so that a bundle is
-adopted once. A process that dies in between leaves imported runs, and the next attempt goes on from there.
+First the runs are imported like any others, so that no host continues them yet. Then one transaction opens all of them:
+it writes an event with the digest of the bundle to each run, and an entry to the audit table. The entry outlives the
+runs, so a bundle is adopted only once. If the process dies in between, the runs stay imported, and the next attempt
+continues with them.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.ids import Millis, RunId, RunUid, Seq
+from weft.core.ids import Millis, RunId, RunUid, Seq, tenant_prefix
 from weft.core.ledger import Move
 from weft.core.run.covers import OpenCovers
 from weft.core.run.env import Env
-from weft.errors import IdTaken, NotFound, Refused
+from weft.errors import IdTaken, NotAllowed, NotFound, Refused
 from weft.ports.boundary import boundary
 from weft.ports.retention import AuditEntry
 from weft.ports.store import IMPORTED, MOVED, OVER_STATUSES, Append, Outcome, Resolved, RunRow, StoredEvent
@@ -38,10 +39,11 @@ class Adopter:
         self._service = service
 
     async def adopt(self, bundle: CheckedBundle, by: str = "") -> Imported:
-        """Go on with the runs of a bundle, under their ids and uids. A bundle that was adopted here changes nothing.
+        """Continue the runs of a bundle here, under their ids and uids. Does nothing if it was adopted before.
 
-        Raises UsageError, Corrupt, IdTaken, Refused.
+        Raises UsageError, Corrupt, IdTaken, Refused, and NotAllowed for a tenant.
         """
+        self._refuse_tenant()
         check_moved(bundle)
         check_own_ids(bundle)
         self._check_ids(bundle)
@@ -63,17 +65,29 @@ class Adopter:
 
     # --- whether it may be adopted --------------------------------------------------------------------------------
 
+    def _refuse_tenant(self) -> None:
+        """Refuse to adopt for a tenant. Raises NotAllowed.
+
+        A run that is adopted keeps its uid, which is unique in the whole store. So an answer to a bundle that somebody
+        made up would tell whether another tenant has a run with this uid.
+        """
+        if tenant_prefix(self._service.stored_id("x")):
+            raise NotAllowed(
+                "Only the operator adopts runs.",
+                hint="Let the operator import the bundle with --adopt, or import it without --adopt and fork it.",
+            )
+
     def _check_ids(self, bundle: CheckedBundle) -> None:
         for run in bundle.runs:
             first = e.decode(run.events[0].body)
             if isinstance(first, e.RunStarted) and first.run_id != self._service.stored_id(run.about.id):
                 raise Refused(
-                    f"{run.about.id} was a run of another tenant ({first.run_id}), and would have another id here.",
+                    f"{run.about.id} belonged to another tenant, as {first.run_id}, so its id would be different here.",
                     hint="Import it without --adopt, and fork it.",
                 )
 
     async def _is_adopted(self, bundle: CheckedBundle) -> bool:
-        """Return whether this bundle was adopted here."""
+        """Return whether this bundle was adopted here before."""
         row = await self._row(bundle.run(bundle.manifest.root))
         if row is None or row.status == IMPORTED:
             return False
@@ -85,7 +99,7 @@ class Adopter:
         return False
 
     async def _check_rows(self, bundle: CheckedBundle) -> None:
-        """Raise Refused or IdTaken if runs of the bundle cannot go on here."""
+        """Raise Refused or IdTaken if a run of the bundle cannot continue here."""
         root = bundle.run(bundle.manifest.root).about
         above = await self._row(bundle.run(root.uid))
         if above is None or above.status == IMPORTED:  # also a copy that was imported after the run was deleted
@@ -98,13 +112,13 @@ class Adopter:
             here = await self._here(row, len(run.events) + 1)
             if row.status == MOVED and len(here) == len(run.events) and run.about.uid == root.uid:
                 raise Refused(
-                    f"{row.id} was moved away from here with this bundle; another store goes on with it.",
+                    f"{row.id} was moved away from here with this bundle, and continues in another store.",
                     hint="Adopt it there. To bring it back, move it from there.",
                     code="run.moved",
                 )
             if row.id != run.about.id or not _is_prefix(row.uid, here, run) or row.status not in OVER_STATUSES:
                 raise IdTaken(
-                    f"{row.id} is here already, with the uid {row.uid} of a run in the bundle.",
+                    f"This store already has {row.id}, with the uid {row.uid} of a run in the bundle.",
                     hint=f"If it is an imported copy, delete it first: weft delete {row.id}",
                     run_id=row.id,
                 )
@@ -115,7 +129,7 @@ class Adopter:
             entry = await find_entry(self._service.store.holds, run_id, verb, digest)
             if entry is not None:
                 raise Refused(
-                    f"{run_id} was {what} with this bundle, and deleted since; it would be performed a second time.",
+                    f"{run_id} was {what} with this bundle, and deleted since; its work would be performed twice.",
                     hint="Import it without --adopt, and fork it.",
                     code="run.moved",
                 )
@@ -131,7 +145,7 @@ class Adopter:
     # --- opening the runs here ------------------------------------------------------------------------------------
 
     async def _opened(self, run: CheckedRun, bundle: CheckedBundle, by: str) -> Append | None:
-        """Return the append with which a run goes on, or is over, as it was; None if it is so already."""
+        """Return the append that restores the status a run had before the move; None if the run has it already."""
         row = await self._row(run)
         if row is None:
             raise NotFound(f"{run.about.id} was deleted meanwhile.", run_id=run.about.id)
@@ -146,7 +160,7 @@ class Adopter:
         for stored in run.events:
             event = e.decode(stored.body)
             machine.evolve(event, at=stored.at)
-            if machine.state.accounted and row.status == IMPORTED:  # the ledger of this store knows nothing of it
+            if machine.state.accounted and row.status == IMPORTED:  # it is not in the ledger of this store yet
                 moves += covers.moves(machine.state, event, machine.effects(event))
         now = Millis(max(service.clock.now_ms(), machine.state.at))
         if isinstance(last_event(run.events), e.RunMoved):

@@ -108,7 +108,7 @@ def _unzip(data: bytes) -> dict[str, bytes]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             entries = archive.infolist()
             _check_entries(entries, len(data))
-            return {entry.filename: _read(archive, entry) for entry in entries}
+            return {entry.filename: _read_archive_entry(archive, entry) for entry in entries}
     except _UNREADABLE as error:
         _refuse("", f"it is not a zip file that can be read ({error})")
 
@@ -136,7 +136,7 @@ def _check_entries(entries: Sequence[zipfile.ZipInfo], size: int) -> None:
         _refuse("", f"it would unpack to {total:,} bytes; the limit is {BYTES_MAX:,}")
 
 
-def _read(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
+def _read_archive_entry(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> bytes:
     """Unpack an entry. It never gets larger than the directory says."""
     try:
         with archive.open(entry) as file:
@@ -176,7 +176,7 @@ def _manifest(files: Mapping[str, bytes]) -> bundle.Manifest:
     raw = files[bundle.MANIFEST]
     if len(raw) > MANIFEST_BYTES_MAX:
         _refuse(bundle.MANIFEST, f"it has {len(raw):,} bytes")
-    found = _json(bundle.MANIFEST, raw)
+    found = _archive_json(bundle.MANIFEST, raw)
     kind = found.get("weft") if isinstance(found, dict) else None
     if kind != bundle.BUNDLE:
         _refuse(bundle.MANIFEST, f"its format is {str(kind)[:60]!r}; this version of Weft reads {bundle.BUNDLE!r}")
@@ -232,7 +232,7 @@ def _definitions(files: Mapping[str, bytes], manifest: bundle.Manifest) -> list[
         name = bundle.definition_file(one.name, one.version)
         if name not in files:
             _refuse(name[:200], "it is missing")
-        _json(name, files[name])
+        _archive_json(name, files[name])
         try:
             stored = bundle.definition_of(files[name])
         except msgspec.DecodeError as error:
@@ -293,7 +293,7 @@ def _events(name: str, about: bundle.BundledRun, data: bytes) -> list[StoredEven
                 _refuse(name, f"event {len(events) + 1} is missing")
             if event_crc(start, line.seq, line.at, body) != line.crc or not 0 <= line.at < 2**62:
                 _refuse(name, f"event {line.seq} does not match its checksum")
-            _json(name, body)
+            _archive_json(name, body)
             event = e.decode(body)
             if isinstance(event, e.RunStarted) is not (line.seq == 1):
                 _refuse(name, f"event {line.seq} does not belong there")
@@ -314,7 +314,7 @@ def _stream(about: bundle.BundledStream, files: Mapping[str, bytes], manifest: b
         _refuse(name[:200], "it is missing, or it belongs to no run of the bundle")
     chunks: list[NewChunk] = []
     for line in files[name].splitlines():
-        _json(name, line)
+        _archive_json(name, line)
         try:
             one = bundle.stream_line(line)
         except msgspec.DecodeError as error:
@@ -374,7 +374,7 @@ def _check_definitions_named(manifest: bundle.Manifest, definitions: Sequence[De
             _refuse(name, f"it is missing, and the run {run.id} needs it")
 
 
-def _json(name: str, raw: bytes) -> Any:
+def _archive_json(name: str, raw: bytes) -> Any:
     """Decode JSON. Refuses what is nested too deeply, or contains what not every store can hold."""
     try:
         value = msgspec.json.decode(raw)

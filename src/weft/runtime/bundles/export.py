@@ -128,7 +128,7 @@ class Exporter:
             workflow=row.workflow,
             version=row.version,
             events=[ExportedEvent(one.seq, one.at, Raw(one.body)) for one in events],
-            blobs={digest: _text(digest, data) for digest, data in sorted(self._blobs.items())},
+            blobs={digest: _exported_text(digest, data) for digest, data in sorted(self._blobs.items())},
         )
         return msgspec.json.decode(msgspec.json.encode(exported), type=dict[str, Any])
 
@@ -351,7 +351,7 @@ def _readdressed(data: bytes, changed: dict[str, bytes]) -> bytes:
     return data
 
 
-def _text(digest: str, data: bytes) -> str:
+def _exported_text(digest: str, data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError:

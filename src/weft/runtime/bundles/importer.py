@@ -69,7 +69,7 @@ class Importer:
         done = {}
         for run in _children_first(bundle):
             row = known[run.about.uid]
-            done[run.about.uid] = _view(run, row) if row is not None else await self._write_run(run)
+            done[run.about.uid] = _imported_view(run, row) if row is not None else await self._write_run(run)
         await self._write_output(bundle)
         return _result(bundle, [done[run.about.uid] for run in reversed(_children_first(bundle))])
 
@@ -96,7 +96,7 @@ class Importer:
         for run in reversed(_children_first(bundle)):
             row = await self._service.store.directory.row(RunUid(run.about.uid))
             if row is not None:
-                view = _view(run, row)
+                view = _imported_view(run, row)
                 runs.append(msgspec.structs.replace(view, status=row.status, created=run.about.uid in created))
         return _result(bundle, runs)
 
@@ -183,7 +183,7 @@ class Importer:
                 )
             row = await self._existing(run)
             if row is not None:  # another import of the same bundle was quicker
-                return _view(run, row)
+                return _imported_view(run, row)
             await self._refuse_foreign(run)
         raise IdTaken(f"{about.id}{SUFFIX} and {IDS_TRIED_MAX:,} more ids are taken.", run_id=about.id)
 
@@ -221,7 +221,7 @@ def _result(bundle: CheckedBundle, runs: list[ImportedRun]) -> Imported:
     )
 
 
-def _view(run: CheckedRun, row: RunRow) -> ImportedRun:
+def _imported_view(run: CheckedRun, row: RunRow) -> ImportedRun:
     about = run.about
     return ImportedRun(
         uid=about.uid, id=row.id, original=about.id, workflow=about.workflow, status=about.status, created=False

@@ -69,7 +69,9 @@ class Heartbeat:
         self._turn()
         self._thread = threading.get_ident()
         loop = self._loop_here = asyncio.get_running_loop()
-        self._heartbeat_thread = _HeartbeatThread(self._run_in_thread, partial(_report, loop, self._failed))
+        self._heartbeat_thread = _HeartbeatThread(
+            self._run_in_thread, partial(_report_heartbeat_failure, loop, self._failed)
+        )
 
     async def stop(self) -> None:
         """Send no more heartbeats."""
@@ -179,7 +181,7 @@ def _blocking_code(thread: int) -> tuple[str, str]:
     return "", line
 
 
-def _report(loop: asyncio.AbstractEventLoop, failed: Failed, error: BaseException) -> None:
+def _report_heartbeat_failure(loop: asyncio.AbstractEventLoop, failed: Failed, error: BaseException) -> None:
     with contextlib.suppress(RuntimeError):  # the loop has ended, and the host with it
         loop.call_soon_threadsafe(failed, "the heartbeat", error)
 

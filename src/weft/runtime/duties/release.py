@@ -8,9 +8,12 @@ from collections.abc import Callable
 from weft.ports.clock import Clock
 from weft.runtime.duties.scheduler import MAIL, RUNS, Wakeups
 from weft.runtime.ownership.release import Releaser
+from weft.runtime.run.actor import Actor
 from weft.runtime.runs import RunTable
 
-RELEASES_PER_ROUND = 500
+RELEASES_PER_ROUND = 100
+SCANNED_PER_TURN = 250
+"""How many runs are looked at in one turn of the loop: thousands take longer than others should wait."""
 
 
 class ReleaseDuty:
@@ -42,7 +45,11 @@ class ReleaseDuty:
         misplaced = self._runs.misplaced
         if surplus <= 0 and not misplaced and (not actors or next(iter(actors.values())).idle_since > limit):
             return
-        idle = [actor for actor in actors.values() if self._releaser.may_leave(actor)]
+        idle: list[Actor] = []
+        present = list(actors.values())
+        for start in range(0, len(present), SCANNED_PER_TURN):
+            idle += [actor for actor in present[start : start + SCANNED_PER_TURN] if self._releaser.may_leave(actor)]
+            await asyncio.sleep(0)
         idle.sort(key=lambda actor: actor.idle_since)
         leaving = [
             actor for i, actor in enumerate(idle) if i < surplus or actor.idle_since <= limit or actor.uid in misplaced

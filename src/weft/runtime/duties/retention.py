@@ -10,19 +10,15 @@ from weft.ports.clock import Clock
 from weft.ports.store import Store
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.retention import Collector, GcOrder, growth_sentence
+from weft.runtime.retention_pace import Rest
 from weft.runtime.retention_policy import RetentionPolicy
 
 log = logging.getLogger("weft")
 
 TURN_MS = 30_000
 """How long a host may delete before it asks again. Another host waits this long after it has died."""
-PAUSE_SECONDS_MIN = 0.005
 SHARE = 3
 """Between two writes, the host waits this many times as long as the last one took."""
-SLOW_SECONDS = 0.25
-"""A write that took longer than this says that the store has enough to do."""
-SLOW_SHARE = 40
-PAUSE_SECONDS_MAX = 60.0
 DAY_MS = 24 * 3600 * 1000
 
 
@@ -44,7 +40,7 @@ class RetentionDuty:
         self._collector = Collector(store, clock, pause=self._pause)
         self._pass: asyncio.Task[None] | None = None
         self._is_first = True
-        self._wrote_at = 0.0
+        self._rest = Rest(clock, SHARE)
         self._asked_at = 0.0
         self._told_ms: Millis | None = None
 
@@ -56,7 +52,7 @@ class RetentionDuty:
             self._pass = self._background.spawn(self._run_pass(), may_fail=True)
 
     async def _run_pass(self) -> None:
-        self._wrote_at = self._clock.monotonic()
+        self._rest.begin()
         try:
             await self._ask_turn()
             if not self._policy.is_set:
@@ -78,12 +74,9 @@ class RetentionDuty:
 
     async def _pause(self) -> None:
         """Wait before a write, as long as the last one suggests. Raises _TurnLost."""
-        took = self._clock.monotonic() - self._wrote_at
-        share = SLOW_SHARE if took > SLOW_SECONDS else SHARE
-        await asyncio.sleep(min(max(took * share, PAUSE_SECONDS_MIN), PAUSE_SECONDS_MAX))
+        await self._rest.take()
         if (self._clock.monotonic() - self._asked_at) * 1000 > TURN_MS / 3:
             await self._ask_turn()
-        self._wrote_at = self._clock.monotonic()
 
     async def _ask_turn(self) -> None:
         self._asked_at = self._clock.monotonic()

@@ -34,7 +34,7 @@ class RunStarter:
         machine = self._new_machine(start.style, start.workflow, start.version, new)
         actor = Actor(ports, new, run_id, Epoch(1), machine)
         self._runs.add(actor)
-        actor.ready = True
+        actor.ready = actor.restored = True
         actor.begin_turn()
         actor.open_draft().create = NewRun(
             uid=actor.uid,

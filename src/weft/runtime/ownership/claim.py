@@ -5,7 +5,6 @@ A claim raises the epoch of a run, which fences every earlier owner. Then the ru
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Any
 from zlib import crc32
@@ -26,8 +25,7 @@ from weft.runtime.shared import SharedTasks
 from weft.runtime.status import HostStatus
 from weft.stores.hot.takeover import Takeover
 
-CLAIMS_PER_SCAN = 500
-LOADS_PER_TURN = 50
+CLAIMS_PER_SCAN = 100
 SHARED_MIN = 20
 """Up to this number, runs are not shared between hosts."""
 UNCLAIMED = Epoch(0)
@@ -158,11 +156,10 @@ class Claims:
             claimed = await self._claim(epochs)
             boundary("recovery.claimed")
             self.taken_over += sum(row.uid in died for row in claimed)
-            for i, row in enumerate(claimed, 1):
+            for row in claimed:
+                await self._turns.share()
                 if row.uid not in self._runs.actors:
                     await self._loader.load_run(row, died=row.uid in died)
-                if i % LOADS_PER_TURN == 0:
-                    await asyncio.sleep(0)  # let other tasks run: a store may answer without waiting
         finally:
             self._claiming.difference_update(epochs)
         return len(claimed)

@@ -22,7 +22,7 @@ from weft.core.run.state import FOLD
 from weft.errors import BadValue, Corrupt, StoreError
 from weft.ports.boundary import boundary
 from weft.ports.new_run import START_MAIL
-from weft.ports.store import PENDING, KeyRow, Loaded, Mail, RunRow, Store
+from weft.ports.store import PENDING, Loaded, Mail, RunRow, Store
 from weft.runtime.background_tasks import BackgroundTasks
 from weft.runtime.call_format import format_call
 from weft.runtime.catalogue import Callee
@@ -34,7 +34,7 @@ from weft.runtime.reader import begin_at
 from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.actor import Actor
 from weft.runtime.run.covered_calls import reserve_again
-from weft.runtime.run.draft import PendingCommand
+from weft.runtime.run.draft import PendingCommand, posted_mail
 from weft.runtime.runs import RunTable
 from weft.runtime.shared import SharedTasks
 from weft.runtime.trees import Trees
@@ -135,6 +135,7 @@ class Loader:
                 for offer in rows:
                     self._shared.record_offer(offer)
                 await self._fold(actor, loaded)
+                loaded = await self._with_late_mail(actor, loaded)
                 self._restore(actor, loaded, died=died, refusal=refusal)
                 # A run that was over may still have rows of tasks that ended with it; a retry must not revive them.
                 self._shared.withdraw(
@@ -152,6 +153,18 @@ class Loader:
         for posted in actor.take_unanswered():
             self._background.spawn(self._delivery.deliver(row.uid, posted))
         return None
+
+    async def _with_late_mail(self, actor: Actor, loaded: Loaded) -> Loaded:
+        """Add mail that was accepted since the inbox was read, if commands came too: it may have come before them."""
+        checked = 0
+        while len(actor.mailbox) > checked:
+            checked = len(actor.mailbox)
+            inbox = await self._retry_until_available(lambda: self._log.inbox(actor.uid))
+            known = {mail.id for mail in loaded.inbox}
+            late = [mail for mail in inbox if mail.id not in known]
+            row = msgspec.structs.replace(loaded.row, mail=loaded.row.mail + len(late))
+            loaded = msgspec.structs.replace(loaded, row=row, inbox=[*loaded.inbox, *late])
+        return loaded
 
     async def _is_cut_off(self, loaded: Loaded) -> bool:
         """Return whether this run is about to start below a root that is cancelled or rolls back."""
@@ -193,6 +206,7 @@ class Loader:
         self._trees.loaded(machine.state)
         actor.committed_seq = Seq(machine.state.seq)
         actor.mail_taken = loaded.row.mail - len(loaded.inbox)
+        actor.restored = True
         actor.idle_until = loaded.row.idle_until
         actor.owner_died = died
         actor.begin_turn()
@@ -208,8 +222,7 @@ class Loader:
             actor.issue(c.ReportTaskLost(EntryId(number), task.attempt, task.delivery))  # type: ignore[arg-type]
             self._repeated_calls.setdefault(actor.uid, []).append(format_call(task.step, bytes(task.input)))
         # Mail comes first: it was accepted before the commands posted here that are not in the log.
-        posted = [one for one in actor.mailbox if not one.abandoned]
-        actor.mailbox.clear()
+        posted = actor.take_posted(loaded.inbox)
         for mail in loaded.inbox:
             command = posted_mail(mail)
             if refusal is not None and isinstance(command.command, c.StartRun):
@@ -271,9 +284,3 @@ class Loader:
                     actor.post(posted_mail(mail))
         except Corrupt as error:
             await self._faults.set_aside(actor, error)
-
-
-def posted_mail(mail: Mail) -> PendingCommand:
-    """Return a piece of mail as a command."""
-    key = KeyRow(mail.key, mail.digest, Seq(0)) if mail.key is not None else None
-    return PendingCommand(c.decode(mail.body), mail_id=mail.id, key=key)

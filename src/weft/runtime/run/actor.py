@@ -24,7 +24,7 @@ from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.errors import Refused, WeftError
 from weft.ports import boundary as boundaries
 from weft.ports.boundary import boundary
-from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow, Outcome
+from weft.ports.store import BYTES_PER_APPEND_MAX, EVENTS_PER_APPEND_MAX, KeyRow, Mail, Outcome
 from weft.ports.streams import NewChunk
 from weft.runtime.catalogue import Callee
 from weft.runtime.programs import new_driver
@@ -38,7 +38,7 @@ from weft.runtime.run.outgoing import enclose
 from weft.runtime.run.ports import EXISTS, RunPorts, run_key
 from weft.runtime.run.short_path import schedule_plain, take_plain
 from weft.runtime.run.start import complete_start
-from weft.runtime.run.through import answer_in_time, must_be_through
+from weft.runtime.run.write_through import answer_in_time, must_be_through
 from weft.runtime.schemas import check_schema
 from weft.steps.raised import ends_host
 from weft.steps.tracebacks import loggable
@@ -85,6 +85,7 @@ class Actor:
         "reading",
         "ready",
         "reloading",
+        "restored",
         "snapshot_bytes",
         "stalls",
         "stalls_asked",
@@ -107,6 +108,8 @@ class Actor:
         self.drafts: deque[Draft] = deque()
         self.in_flight: Draft | None = None
         self.mail_taken = 0
+        self.restored = False
+        """The inbox was read, or the run began here."""
         self.mail_seen: dict[str, None] = {}
         self.committed_seq = Seq(0)
         # Read before the log is read or written: an answer of the store may have waited while this host was blocked.
@@ -156,6 +159,15 @@ class Actor:
         self.mail_seen[mail_id] = None
         if len(self.mail_seen) > MAIL_SEEN_MAX:
             self.mail_seen = dict.fromkeys(list(self.mail_seen)[MAIL_SEEN_MAX // 2 :])
+
+    def take_posted(self, inbox: Sequence[Mail]) -> list[PendingCommand]:
+        """Empty the mailbox of a run that is being loaded. Returns what is not in the inbox that was read."""
+        stored = {mail.id for mail in inbox}
+        for mail_id in stored & self.mail_seen.keys():
+            del self.mail_seen[mail_id]
+        posted = [one for one in self.mailbox if not one.abandoned and one.mail_id not in stored]
+        self.mailbox.clear()
+        return posted
 
     def schedule(self) -> None:
         if not self._scheduled and self.ready:
@@ -531,7 +543,8 @@ class Actor:
         self.owner_died = False
         self.tail_bytes += draft.size_bytes
         ports = self.ports
-        ports.remember(self, draft)
+        if self.uid in ports.memos.expected:
+            ports.memos.on_committed(self, draft)
         self.answer(draft)
         for effect in draft.effects if not draft.ledger else covered_effects(self, draft):
             if type(effect) is PerformTask and not self.is_open(effect):

@@ -72,7 +72,7 @@ def covered_effects(run: SpendingRun, draft: Draft) -> list[AnyEffect]:
             _warn(run, answer)
     left: list[AnyEffect] = []
     for effect in draft.effects:
-        short = refused.get(_call(effect)) if isinstance(effect, PerformTask) else None
+        short = refused.get(_hand_out(effect)) if isinstance(effect, PerformTask) else None
         if short is None or not isinstance(effect, PerformTask):
             left.append(effect)
         else:
@@ -83,7 +83,7 @@ def covered_effects(run: SpendingRun, draft: Draft) -> list[AnyEffect]:
 def with_grant(run: SpendingRun, effect: PerformTask) -> PerformTask:
     """Return the effect with the output that was granted to it, which may be shorter than what it asked for."""
     cover, covers = effect.cover, run.covers
-    output = covers.granted.get(_call(effect)) if covers is not None else None
+    output = covers.granted.get(_hand_out(effect)) if covers is not None else None
     if cover is None or output is None or output == cover.output:
         return effect
     return msgspec.structs.replace(effect, cover=msgspec.structs.replace(cover, output=output))
@@ -148,5 +148,5 @@ def _warn(run: SpendingRun, crossed: Crossed) -> None:
         run.ports.deliver(RunUid(crossed.scope), command)
 
 
-def _call(effect: PerformTask) -> HandOut:
+def _hand_out(effect: PerformTask) -> HandOut:
     return HandOut(EntryId(effect.task), effect.attempt, effect.delivery)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from weft.core import commands as c
 from weft.core.commands import Mailed
 from weft.core.effects import AnyEffect
 from weft.core.ids import Millis, Seq
@@ -45,6 +46,12 @@ class PendingCommand(msgspec.Struct, eq=False):
         except asyncio.CancelledError:
             self.abandoned = True
             raise
+
+
+def posted_mail(mail: Mail) -> PendingCommand:
+    """Return a piece of mail as a command."""
+    key = KeyRow(mail.key, mail.digest, Seq(0)) if mail.key is not None else None
+    return PendingCommand(c.decode(mail.body), mail_id=mail.id, key=key)
 
 
 def _settle(done: asyncio.Future[None], error: WeftError | None) -> None:

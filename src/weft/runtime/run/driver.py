@@ -19,7 +19,7 @@ from weft.core import values
 from weft.core.budgets import BudgetLimits
 from weft.core.code.locations import key_of
 from weft.core.code.machine import CodeMachine
-from weft.core.code.state import Entry
+from weft.core.code.state import Entry, has_unchecked_input
 from weft.core.events import Policy
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import lifecycle
@@ -161,8 +161,8 @@ class CodeDriver:
         try:
             code = self.program.begin(self, given, defaults)
         except BadValue as misfit:
-            if self.outside.is_new():
-                # The caller that started the run did not know the function, so the input was not checked yet.
+            if self.outside.is_new() or has_unchecked_input(state):
+                # The caller that started or forked the run did not know the function, so the input was not checked.
                 self._finished = True
                 refused = BadValue(misfit.message, code=misfit.code)
                 self.outside.issue(c.FailRun(lifecycle.mark_never_began(failure_of_run(refused), state.run_id)))
@@ -351,7 +351,7 @@ class CodeDriver:
             self._has_replayed = True
             self._visited.add(number)
             self._unreached.forget(number)
-        elif self._unreached.entries or self.machine.style.index.find(key) is not None:
+        elif (found := self._unreached.found) is None or found or self.machine.style.index.find(key) is not None:
             return self.find(scope, name, "step", digest, given)
         counts[name] = n
         kinds[name] = "step"

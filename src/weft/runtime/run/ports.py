@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Container, Coroutine, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -59,6 +59,19 @@ class Fetching(Protocol):
         ...
 
 
+class StoresMemos(Protocol):
+    """Stores the results of cached steps."""
+
+    @property
+    def expected(self) -> Container[RunUid]:
+        """The runs that have such steps in flight."""
+        ...
+
+    def on_committed(self, actor: Any, draft: Draft) -> None:
+        """Store the results in a draft of such a run that was just committed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPorts:
     """The host as one run sees it. A run passes itself to callables that take an actor."""
@@ -102,8 +115,7 @@ class RunPorts:
     dispatch: Callable[[Any, PerformTask], None]
     """Apply the most frequent effect: give a task to a worker."""
     arm_again: Callable[[Any, EntryId], None]
-    remember: Callable[[Any, Draft], None]
-    """Store the results of cached steps in a draft that was just committed."""
+    memos: StoresMemos
     post_local: Callable[[Mail], None]
     deliver: Callable[[RunUid, PendingCommand], None]
     """Give a command to another run, wherever it is."""

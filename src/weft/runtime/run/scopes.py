@@ -10,6 +10,7 @@ from __future__ import annotations
 from contextvars import ContextVar
 from typing import Any, Generic, TypeVar
 
+from weft.core.plurals import with_article
 from weft.errors import NameTaken
 
 Driver = TypeVar("Driver")
@@ -37,7 +38,7 @@ class NameScope(Generic[Driver]):
             self.kinds[name] = kind
         elif self.kinds[name] != kind:
             raise NameTaken(
-                f'"{self.prefix}{name}" names {_with_article(self.kinds[name])} and now {_with_article(kind)}.',
+                f'"{self.prefix}{name}" names {with_article(self.kinds[name])} and now {with_article(kind)}.',
                 hint="Names identify recorded results. Give one of them another name.",
             )
         return n
@@ -68,7 +69,3 @@ class NameScope(Generic[Driver]):
 
 
 CURRENT: ContextVar[NameScope[Any]] = ContextVar("weft_scope")
-
-
-def _with_article(kind: str) -> str:
-    return f"an {kind}" if kind[0] in "aeiou" else f"a {kind}"

@@ -35,7 +35,7 @@ class Missed(NamedTuple):
     def error(self, run_id: str, asked: str, kind: str) -> Diverged:
         """Make the error: it names both places and the possible fixes."""
         recorded = f"the {self.entry.kind} `{self.entry.key}`"
-        name = _name(self.place)
+        name = _step_name(self.place)
         renamed = f'Renamed: @app.{"step" if self.entry.kind == "step" else "workflow"}(name="{name}")'
         removed = f'Removed: await ctx.removed("{name}", "{self.kind}")'
         if self.kind == "task":
@@ -49,7 +49,7 @@ class Missed(NamedTuple):
             f"{run_id} stopped for you: the code asks for the new {kind} `{asked}`, but replay no longer reaches "
             f"{recorded}, which is recorded. If it was renamed, it would act twice. Nothing was undone.",
             hint=f"{renamed}. {removed}. "
-            f'Inserted on purpose: if await ctx.version("{_name(asked)}", 2) >= 2. Then: weft resume {run_id}.',
+            f'Inserted on purpose: if await ctx.version("{_step_name(asked)}", 2) >= 2. Then: weft resume {run_id}.',
             location=self.entry.key,
             recorded=recorded,
             asked=asked,
@@ -66,24 +66,25 @@ class Unreached:
         """``visited`` are the entries that the code has reached or made."""
         self._state = state
         self._visited = visited
-        self._found: dict[int, Entry] | None = None if state.entries else {}
+        self.found: dict[int, Entry] | None = None if state.entries else {}
+        """What ``entries`` has found, if it was asked for. A new run has none."""
 
     @property
     def entries(self) -> dict[int, Entry]:
-        if self._found is None:
+        if self.found is None:
             visited = self._visited
             # A cancelled entry need not be reached again. "!" marks places of the engine itself.
-            self._found = {
+            self.found = {
                 number: entry
                 for number, entry in self._state.entries.items()
                 if number not in visited and entry.status != "cancelled" and "!" not in entry.key
             }
-        return self._found
+        return self.found
 
     def forget(self, number: int) -> None:
         """Forget an entry that was reached or already reported. One that was reached is among the visited too."""
-        if self._found:
-            self._found.pop(number, None)
+        if self.found:
+            self.found.pop(number, None)
 
     def missed(self, scope: NameScope[Any], state: CodeState) -> Missed | None:
         """Return the first entry that acted and that the code has passed, in this scope or an outer one."""
@@ -151,7 +152,7 @@ def _missed_in(scope: NameScope[Any], entry: Entry, state: CodeState) -> Missed 
 
 def _operation(place: str, rest: str, state: CodeState) -> str:
     """Return the kind of operation that contains these branches or rounds. Only races and loops are recorded."""
-    if _name(place).startswith("&"):
+    if _step_name(place).startswith("&"):
         return "task"
     for entry in state.entries.values():
         if entry.key == place:
@@ -159,5 +160,5 @@ def _operation(place: str, rest: str, state: CodeState) -> str:
     return "map" if rest.startswith("~") else "join"
 
 
-def _name(place: str) -> str:
+def _step_name(place: str) -> str:
     return place.rpartition("/")[2].partition("#")[0]

@@ -33,8 +33,8 @@ from weft.runtime.worker.arguments import arguments_of
 from weft.runtime.worker.failures import ends_attempt, report_failure, report_raised, unknown_step
 from weft.runtime.worker.flight import PRINTED, STREAMED, AttemptTrace, BeginTrace, ConfirmsTasks, Flight, Report
 from weft.runtime.worker.spending import spend, with_spent
-from weft.steps.permits import PERMITS
 from weft.steps.task import CURRENT_TASK, Executor, StepBody, Task
+from weft.steps.task_permissions import PERMITS
 from weft.steps.tracebacks import loggable
 
 log = logging.getLogger("weft")
@@ -137,7 +137,8 @@ class StepWorker:
             del flights[task]
             if not flights:
                 del self.flights[flight.uid]
-            self._let_go(flight)
+            if flight.offer is not None:
+                self._let_go(flight)
 
     def stop(self, uid: RunUid, task: EntryId) -> None:
         """Cancel a task whose result is no longer needed; a late answer is dropped."""
@@ -193,6 +194,7 @@ class StepWorker:
             self._let_go(flight)
 
     def _let_go(self, flight: Flight) -> None:
+        """Say that a flight is over, if it is from the shared queue."""
         if flight.offer is not None:
             self.on_over(flight)
 

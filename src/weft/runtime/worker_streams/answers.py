@@ -49,7 +49,7 @@ async def read_answer(parts: StreamParts, entry: StreamEntry) -> TaskAnswer:
     ticket = await _ticket(parts, entry.stream, fields)
     try:
         metadata = _metadata(fields)
-        report = await _report(parts, ticket, fields)
+        report = await _report_of_answer(parts, ticket, fields)
     except BadAnswer as fault:
         failure = Failure(type="BadAnswer", message=fault.message, code=fault.code, attempts=ticket.attempt)
         failed = c.ReportTaskFailed(EntryId(ticket.task), ticket.attempt, ticket.delivery, failure)
@@ -57,7 +57,7 @@ async def read_answer(parts: StreamParts, entry: StreamEntry) -> TaskAnswer:
     return TaskAnswer(ticket=ticket, report=report, metadata=metadata)
 
 
-async def _report(parts: StreamParts, ticket: TaskTicket, fields: Mapping[str, str]) -> Reported:
+async def _report_of_answer(parts: StreamParts, ticket: TaskTicket, fields: Mapping[str, str]) -> Reported:
     task, status = EntryId(ticket.task), fields.get("status", "")
     if status == "completed":
         output = Raw(await _output(parts, ticket, fields))

@@ -23,6 +23,7 @@ from weft.runtime.worker_streams.failures import PrefixTaken
 from weft.runtime.worker_streams.lost import StreamKeeper
 from weft.runtime.worker_streams.parts import StreamParts
 from weft.runtime.worker_streams.publish import StreamPublisher
+from weft.stores.redis.task_end import end_tasks
 
 log = logging.getLogger("weft")
 
@@ -65,9 +66,9 @@ class WorkerStreams:
         if self.counts is None:
             return
         self._loops = [
-            BackgroundLoop("publishing on streams", self._publish, failed),
-            BackgroundLoop("the answers on streams", self._read, failed),
-            BackgroundLoop("the keeper of streams", self._keep, failed),
+            BackgroundLoop("publishing on streams", self._publish, failed, end=end_tasks),
+            BackgroundLoop("the answers on streams", self._read, failed, end=end_tasks),
+            BackgroundLoop("the keeper of streams", self._keep, failed, end=end_tasks),
         ]
         for loop in self._loops:
             loop.start()

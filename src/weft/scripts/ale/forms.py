@@ -20,7 +20,7 @@ def _name_of(form: Form) -> str:
     return form.name
 
 
-def _parts(form: GroupForm, count_min: int, usage: str) -> Sequence[Form]:
+def _form_parts(form: GroupForm, count_min: int, usage: str) -> Sequence[Form]:
     rest = form.forms[1:]
     if len(rest) < count_min:
         raise bad("the form is incomplete", form.line, f"Write `{usage}`.")
@@ -31,7 +31,7 @@ def _parts(form: GroupForm, count_min: int, usage: str) -> Sequence[Form]:
 
 
 def _lambda(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    parameters, *body = _parts(form, 2, "(lambda (a b) …)")
+    parameters, *body = _form_parts(form, 2, "(lambda (a b) …)")
     if type(parameters) is not GroupForm or parameters.kind not in "([":
         raise bad("the parameters of `lambda` must be in parentheses", form.line, "Write `(lambda (a b) …)`.")
     names = [_name_of(parameter) for parameter in parameters.forms]
@@ -51,7 +51,7 @@ def _make_closure(shape: FunctionShape, frame: Frame) -> Closure:
 
 def _bindings(form: GroupForm, usage: str) -> list[tuple[str, Form]]:
     """Read bindings: ``([name expr] …)``, or a single ``[name expr]``."""
-    binding = _parts(form, 2, usage)[0]
+    binding = _form_parts(form, 2, usage)[0]
     if type(binding) is not GroupForm or binding.kind not in "([":
         raise bad("bindings are expected", binding.line, f"Write `{usage}`.")
     pairs = (binding,) if binding.kind == "[" and binding.forms and type(binding.forms[0]) is Symbol else binding.forms
@@ -108,7 +108,7 @@ def _begin(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 
 
 def _if(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    rest = _parts(form, 2, "(if test then else)")
+    rest = _form_parts(form, 2, "(if test then else)")
     if len(rest) > 3:
         raise bad("`if` takes a test and one or two values", form.line, "Write `(if test then else)`.")
     test, then = compiler.compile(rest[0], scope), compiler.compile(rest[1], scope)
@@ -117,13 +117,13 @@ def _if(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 
 
 def _when(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    rest = _parts(form, 1, "(when test …)")
+    rest = _form_parts(form, 1, "(when test …)")
     test, body = compiler.compile(rest[0], scope), compiler.sequence(rest[1:], scope)
     return lambda frame: body(frame) if test(frame) is not False else None
 
 
 def _unless(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    rest = _parts(form, 1, "(unless test …)")
+    rest = _form_parts(form, 1, "(unless test …)")
     test, body = compiler.compile(rest[0], scope), compiler.sequence(rest[1:], scope)
     return lambda frame: body(frame) if test(frame) is False else None
 
@@ -154,7 +154,7 @@ def _cond(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 
 def _case(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
     usage = '(case value ["a" 1] [("b" "c") 2] [:else 3])'
-    subject = compiler.compile(_parts(form, 1, usage)[0], scope)
+    subject = compiler.compile(_form_parts(form, 1, usage)[0], scope)
     arms: list[tuple[list[Node] | None, Node]] = []
     for clause in _clauses(form.forms[2:], usage):
         test = clause.forms[0]
@@ -209,7 +209,7 @@ def _or(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 
 def _threading(*, first: bool) -> Special:
     def compiled(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-        value, *steps = _parts(form, 1, "(-> value (f 1) (g 2))")
+        value, *steps = _form_parts(form, 1, "(-> value (f 1) (g 2))")
         for step in steps:
             parts = step.forms if type(step) is GroupForm and step.kind == "(" and step.forms else (step,)
             threaded = (parts[0], value, *parts[1:]) if first else (*parts, value)
@@ -235,7 +235,7 @@ def _is_clause(form: Form, name: str) -> bool:
 
 def _catch(compiler: Compiler, clause: GroupForm, scope: LexicalScope) -> _Catch:
     usage = "(catch [problem] …)"
-    bound = _parts(clause, 1, usage)[0]
+    bound = _form_parts(clause, 1, usage)[0]
     if type(bound) is not GroupForm or len(bound.forms) not in (1, 2):
         raise bad("`catch` must bind a name", clause.line, f"Write `{usage}`.")
     test = compiler.compile(bound.forms[1], scope) if len(bound.forms) == 2 else None
@@ -271,7 +271,7 @@ def _try(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
 
 
 def _quote(compiler: Compiler, form: GroupForm, scope: LexicalScope) -> Node:
-    rest = _parts(form, 1, "(quote value)")
+    rest = _form_parts(form, 1, "(quote value)")
     return compiler.compile(GroupForm("'", (rest[0],), form.line), scope)
 
 

@@ -188,7 +188,7 @@ def _range(meter: Meter, *bounds: Any) -> LazySequence:
 # Objects
 
 
-def _key(value: Any) -> str:
+def _ale_key(value: Any) -> str:
     if type(value) is Keyword or type(value) is str:
         return str(value)
     raise AleFault(f"the key of an object must be a keyword or a string, not {describe_type(value)}")
@@ -199,7 +199,7 @@ def make_object(meter: Meter, *parts: Any) -> dict[str, Any]:
     if len(parts) % 2:
         raise AleFault("an object needs a value for every key")
     meter.take(len(parts) * 48 + 64)
-    return {_key(parts[index]): parts[index + 1] for index in range(0, len(parts), 2)}
+    return {_ale_key(parts[index]): parts[index + 1] for index in range(0, len(parts), 2)}
 
 
 def _mapping(value: Any, name: str) -> dict[str, Any]:
@@ -221,7 +221,7 @@ def _assoc(meter: Meter, value: Any, *parts: Any) -> dict[str, Any]:
 
 
 def _dissoc(meter: Meter, value: Any, *keys: Any) -> dict[str, Any]:
-    fields, removed = _mapping(value, "dissoc"), {_key(key) for key in keys}
+    fields, removed = _mapping(value, "dissoc"), {_ale_key(key) for key in keys}
     meter.take(len(fields) * 96)
     return {key: item for key, item in fields.items() if key not in removed}
 
@@ -230,7 +230,7 @@ def _seq_to_object(meter: Meter, *values: Any) -> dict[str, Any]:
     return make_object(meter, *_concatenate(meter, *values))
 
 
-def _contains(_meter: Meter, value: Any, key: Any) -> bool:
+def _ale_contains(_meter: Meter, value: Any, key: Any) -> bool:
     return look_up(value, key, _NOTHING) is not _NOTHING
 
 
@@ -335,7 +335,7 @@ _SEQUENCES: Final = (
     Procedure("assoc", _assoc, 2, None),
     Procedure("dissoc", _dissoc, 2, None),
     Procedure("get", lambda _meter, value, key, default=None: look_up(value, key, default), 2, 3),
-    Procedure("contains?", _contains, 2, 2),
+    Procedure("contains?", _ale_contains, 2, 2),
     Procedure("map", _map, 2, None),
     Procedure("filter", _filter, 2, 2),
     Procedure("reduce", _reduce, 2, 3),

@@ -153,11 +153,11 @@ def _atom(token: str, line: int) -> Form:
     if token[0] == ":" and len(token) > 1:
         return Literal(Keyword(token[1:]), line)
     if _BEGINS_NUMBER.match(token):
-        return Literal(_number(token, line), line)
+        return Literal(_ale_number(token, line), line)
     return Symbol(token, line)
 
 
-def _number(token: str, line: int) -> int | float | Fraction:
+def _ale_number(token: str, line: int) -> int | float | Fraction:
     if len(token) > _DIGITS_MAX:
         raise bad("a number has too many digits", line)
     if not token.isascii():

@@ -87,10 +87,10 @@ class Tokens:
         settings = self._settings
         if settings.name not in claims:
             raise unknown_caller(f'The token has no claim "{settings.name}", which names the caller.')
-        name = check_name(_text(claims[settings.name]))
+        name = check_name(_token_text(claims[settings.name]))
         tenant = ""
         if settings.tenant:
-            tenant = check_tenant(_text(claims.get(settings.tenant, "")))
+            tenant = check_tenant(_token_text(claims.get(settings.tenant, "")))
             if not tenant:
                 raise unknown_caller(f'The token has no claim "{settings.tenant}", which names the tenant.')
         words = _texts(claims.get("scope", claims.get("scp", [])))
@@ -148,7 +148,7 @@ class _KeySet(msgspec.Struct):
     keys: list[dict[str, Any]]
 
 
-def _text(value: Any) -> str:
+def _token_text(value: Any) -> str:
     return msgspec.convert(value, str)
 
 

@@ -103,7 +103,7 @@ async def bulk(call: ApiCall) -> ApiReply:
         return _started(call, found)
     plan = _given(new) if new.uids else await _plan(bulks, call.service, new)
     if new.dry_run:
-        return ApiReply(_view(plan))
+        return ApiReply(_bulk_view(plan))
     run = await bulks.start(plan, reason=new.reason, by=call.by(new.by), review=new.review, key=call.key)
     return _started(call, (run, plan))
 
@@ -111,7 +111,7 @@ async def bulk(call: ApiCall) -> ApiReply:
 def _started(call: ApiCall, bulk: tuple[str, BulkPlan]) -> ApiReply:
     run, plan = bulk
     where = f"{call.root}{API}/runs/{quote(run, safe='')}"
-    return ApiReply(_view(plan, run), 202, {"location": where})
+    return ApiReply(_bulk_view(plan, run), 202, {"location": where})
 
 
 async def _plan(bulks: BulkService, service: RunService, new: NewBulk) -> BulkPlan:
@@ -193,6 +193,6 @@ def _given(new: NewBulk) -> BulkPlan:
     )
 
 
-def _view(plan: BulkPlan, run: str | None = None) -> BulkView:
+def _bulk_view(plan: BulkPlan, run: str | None = None) -> BulkView:
     fields = {name: getattr(plan, name) for name in plan.__struct_fields__}
     return BulkView(**fields, run=run)

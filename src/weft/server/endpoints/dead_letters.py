@@ -18,10 +18,10 @@ async def list_dead_letters(call: ApiCall) -> views.Letters:
     service = call.service
     page = await runs_with_dead_letters(service, prefix=query.run, after=query.cursor, limit=query.limit)
     items = [item for row in page.rows for item in await dead_letters_in(service, row)]
-    return views.Letters([await _view(service, item) for item in items], page.cursor)
+    return views.Letters([await _letter_view(service, item) for item in items], page.cursor)
 
 
-async def _view(service: RunService, item: FoundLetter) -> views.Letter:
+async def _letter_view(service: RunService, item: FoundLetter) -> views.Letter:
     letter = item.letter
     return views.Letter(
         id=item.id,

@@ -39,6 +39,8 @@ class NewFork(views.Form, frozen=True, kw_only=True):
     """Which visit of the place, from 1; the last by default."""
     input: Values = msgspec.field(default_factory=dict)
     """Arguments that change."""
+    words: Annotated[list[views.Name], Meta(max_length=100)] = msgspec.field(default_factory=list)
+    """The names of arguments that were typed as text. The workflow's types say how they are read."""
     set: Values = msgspec.field(default_factory=dict)
     """Results of steps, by place."""
     state: Values = msgspec.field(default_factory=dict)

@@ -64,7 +64,7 @@ async def list_steps(call: ApiCall) -> StepViews:
     stored = await steps.stored.catalogue()
     planned = sorted(steps.planned(), key=lambda step: step.id)
     page, cursor = cut_page(planned, query.limit, query.cursor)
-    return StepViews([_view(step, stored.health.get(step.id), step.id in stored) for step in page], cursor)
+    return StepViews([_step_view(step, stored.health.get(step.id), step.id in stored) for step in page], cursor)
 
 
 async def show_step(call: ApiCall) -> StepView:
@@ -74,11 +74,11 @@ async def show_step(call: ApiCall) -> StepView:
     name = call.parameters["step"]
     for step in steps.planned():
         if step.id == name:
-            return _view(step, stored.health.get(name), name in stored)
+            return _step_view(step, stored.health.get(name), name in stored)
     raise NotFound(f"There is no step {name[:60]!r} that goals are planned with.")
 
 
-def _view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:  # noqa: FBT001 - a fact, not a choice
+def _step_view(step: StepDef, health: Checkup | None, stored: bool) -> StepView:  # noqa: FBT001 - a fact, not a choice
     checkup = health or Checkup()
     definition: dict[str, Any] = msgspec.to_builtins(step)
     return StepView(id=step.id, stored=stored, health=checkup.status, error=checkup.error or "", definition=definition)

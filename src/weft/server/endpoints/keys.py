@@ -64,7 +64,7 @@ async def list_keys(call: ApiCall) -> KeyList:
     now = call.service.clock.now_ms()
     newest = list(reversed(await call.service.store.access.keys()))
     page, cursor = cut_page(newest, query.limit, query.cursor)
-    return KeyList([_view(key, now) for key in page], cursor)
+    return KeyList([_key_view(key, now) for key in page], cursor)
 
 
 async def create_key(call: ApiCall) -> CreatedKey:
@@ -76,7 +76,7 @@ async def create_key(call: ApiCall) -> CreatedKey:
     was_open = await access.is_open()
     await access.add(key)
     call.services.keys_changed()
-    return CreatedKey(secret=secret, key=_view(key, now), closes=was_open)
+    return CreatedKey(secret=secret, key=_key_view(key, now), closes=was_open)
 
 
 async def revoke_key(call: ApiCall) -> KeyView:
@@ -86,10 +86,10 @@ async def revoke_key(call: ApiCall) -> KeyView:
         raise NotFound(f"There is no key {key_id[:60]!r}.", hint="weft keys list shows all keys.")
     call.services.keys_changed()
     (found,) = [key for key in await access.keys() if key.id == key_id]
-    return _view(found, now)
+    return _key_view(found, now)
 
 
-def _view(key: ApiKey, now: Millis) -> KeyView:
+def _key_view(key: ApiKey, now: Millis) -> KeyView:
     return KeyView(
         id=key.id,
         name=key.name,

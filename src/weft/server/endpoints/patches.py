@@ -102,18 +102,18 @@ async def list_requests(call: ApiCall) -> PatchRequestList:
 
 async def find_request(call: ApiCall) -> PatchRequest:
     """Return one of them, and what became of it."""
-    return await PatchRequests(call.service).find(call.parameters["id"], _number(call))
+    return await PatchRequests(call.service).find(call.parameters["id"], _patch_number(call))
 
 
 async def withdraw(call: ApiCall) -> PatchRequest:
     """Drop a patch that waits or is reviewed."""
     asked = call.body_as(WithdrawnPatch)
     return await PatchRequests(call.service).withdraw(
-        call.parameters["id"], _number(call), by=call.by(asked.by), reason=asked.reason, key=call.key
+        call.parameters["id"], _patch_number(call), by=call.by(asked.by), reason=asked.reason, key=call.key
     )
 
 
-def _number(call: ApiCall) -> int:
+def _patch_number(call: ApiCall) -> int:
     word = call.parameters["asked"]
     if not (word.isascii() and word.isdecimal() and len(word) <= DIGITS_MAX):
         raise NotFound(f"{word[:60]!r} is not the number of a patch.")

@@ -68,7 +68,7 @@ class PolicyQuestion(views.Form, frozen=True, kw_only=True):
 async def show_policy(call: ApiCall) -> PolicyView:
     """Return the policy that holds, or an earlier version. Raises NotFound."""
     found = await PolicyAdmin(call.service).show(call.query_as(PolicyQuery).version)
-    return _view(found, call)
+    return _policy_view(found, call)
 
 
 async def list_policies(call: ApiCall) -> PolicyHistory:
@@ -77,14 +77,14 @@ async def list_policies(call: ApiCall) -> PolicyHistory:
     upto = int(query.cursor) if query.cursor and query.cursor.isdigit() else None
     found = await PolicyAdmin(call.service).history(upto, query.limit + 1)
     more = str(found[query.limit].version) if len(found) > query.limit else None
-    return PolicyHistory([_view(one, call) for one in found[: query.limit]], more)
+    return PolicyHistory([_policy_view(one, call) for one in found[: query.limit]], more)
 
 
 async def set_policy(call: ApiCall) -> PolicyView:
     """Set the policy. Every host obeys it within a second. Raises BadPolicy, Refused."""
     new = call.body_as(NewPolicy)
     made = await PolicyAdmin(call.service).set(new.text, by=call.by(new.by), reason=new.reason)
-    return _view(made, call)
+    return _policy_view(made, call)
 
 
 async def test_policy(call: ApiCall) -> PolicyVerdict:
@@ -94,7 +94,7 @@ async def test_policy(call: ApiCall) -> PolicyVerdict:
     return await PolicyAdmin(call.service).test(Asked(**{**fields, "roles": tuple(question.roles)}))
 
 
-def _view(found: PolicyVersion, call: ApiCall) -> PolicyView:
+def _policy_view(found: PolicyVersion, call: ApiCall) -> PolicyView:
     own = call.service.policy.own
     return PolicyView(
         version=found.version,

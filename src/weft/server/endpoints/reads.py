@@ -86,7 +86,7 @@ async def read_store(call: ApiCall) -> ReadAnswers:
     """
     reads = [_prepare(call.identity.tenant, wanted) for wanted in call.body_as(StoreReads).reads]
     check_rows_together(read.arguments for read in reads if isinstance(read, _PreparedRead))
-    return ReadAnswers([await _answer(call, one) for one in reads])
+    return ReadAnswers([await _read_answer(call, one) for one in reads])
 
 
 class _PreparedRead(NamedTuple):
@@ -110,7 +110,7 @@ def _prepare(tenant: str, wanted: StoreRead) -> _PreparedRead | WeftError:
         return error
 
 
-async def _answer(call: ApiCall, read: _PreparedRead | WeftError) -> ReadAnswer:
+async def _read_answer(call: ApiCall, read: _PreparedRead | WeftError) -> ReadAnswer:
     tenant = call.identity.tenant
     try:
         if isinstance(read, WeftError):

@@ -59,8 +59,8 @@ async def list_changes(call: ApiCall) -> Changes:
     """Return what people have changed in a run."""
     row = await requested_run(call)
     service = call.service
-    viewed, _ = await call.services.viewed.get_readable(service, row)
     at = call.query_as(AtQuery).at
+    viewed, _ = await call.services.viewed.get_readable_until(service, row, at)
     found = {seq for kind in CHANGE_KINDS for seq in viewed.log.numbers_of(kind)}
     numbers = sorted(seq for seq in found if at is None or seq <= at)
     parts = await read_records(service, row, numbers, Unfolding())

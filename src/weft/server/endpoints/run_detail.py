@@ -16,7 +16,6 @@ from weft.observe.boxes import box_at
 from weft.observe.fork_line import read_fork_line
 from weft.observe.progress import progress_of
 from weft.observe.run_actions import RunAction, RunActions, actions_of
-from weft.observe.runs import try_read_run
 from weft.ports.store import OVER_STATUSES, RunRow
 from weft.runtime.runs import Ending
 from weft.runtime.service import RunService
@@ -48,7 +47,7 @@ SCOPES: dict[str, AccessScope] = {
 async def show_run(call: ApiCall) -> views.RunDetail:
     """Return one run with its input and result."""
     service = call.service
-    row, machine, problem, ending = await _read(call)
+    row, machine, problem, ending = await _read_run_detail(call)
     begun = machine if row.seq else None
     ancestors = await ancestors_of(service, row)
     actions = await actions_of(service, row, begun.state if begun is not None else None)
@@ -71,14 +70,14 @@ async def show_run(call: ApiCall) -> views.RunDetail:
     )
 
 
-async def _read(call: ApiCall) -> tuple[RunRow, Machine | None, RunUnreadable | None, Ending | None]:
+async def _read_run_detail(call: ApiCall) -> tuple[RunRow, Machine | None, RunUnreadable | None, Ending | None]:
     """Read a run until its row and its end agree.
 
     An end is in the store a moment before this host knows of it, and a retry may have undone it.
     """
     while True:
         row = await requested_run(call)
-        machine, problem = await try_read_run(call.service, row)
+        machine, problem = await call.services.viewed.newest(call.service, row)
         if problem is not None or row.status not in OVER_STATUSES:
             return row, machine, problem, None
         with contextlib.suppress(TimeoutError):
@@ -90,11 +89,11 @@ def _ending_fields(row: RunRow, ending: Ending | None) -> dict[str, Any]:
         return {"output": None, "failure": None}
     return {
         "output": Raw(ending.output) if ending.status == "completed" else None,
-        "failure": _failure(row, ending.failure) if ending.failure is not None else None,
+        "failure": _failure_view(row, ending.failure) if ending.failure is not None else None,
     }
 
 
-def _failure(row: RunRow, failure: Failure) -> views.RunFailure:
+def _failure_view(row: RunRow, failure: Failure) -> views.RunFailure:
     fields = {name: getattr(failure, name) for name in failure.__struct_fields__}
     return views.RunFailure(**fields, box=box_at(row.style, failure.location))
 

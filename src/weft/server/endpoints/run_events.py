@@ -36,7 +36,7 @@ async def list_events(call: ApiCall) -> Events:
     """Return a window of the log."""
     asked = call.query_as(EventsQuery)
     row = await requested_run(call)
-    viewed, problem = await call.services.viewed.get_readable(call.service, row)
+    viewed, problem = await call.services.viewed.get_readable_until(call.service, row, asked.at)
     window = _Window(call, row, viewed.log, asked)
     found = await window.read()
     reaches_end = window.last >= window.end
@@ -136,13 +136,13 @@ class _Window:
                 await asyncio.sleep(0)
             subjects = self._log.subjects(part.seq)
             subject = subjects[max(0, part.part - 1)]
-            view = _view(part, subject)
+            view = _event_view(part, subject)
             if self._is_wanted(subject) and _contains(view, self._asked.q.casefold()):
                 found.setdefault(part.seq, []).append(view)
         return found
 
 
-def _view(part: EventPart, subject: PartSubject) -> LogEventView:
+def _event_view(part: EventPart, subject: PartSubject) -> LogEventView:
     kind, data = part.split()
     place = subject.place
     location = place.operation.location if place is not None else ""

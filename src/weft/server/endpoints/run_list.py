@@ -60,10 +60,10 @@ async def list_runs(call: ApiCall) -> views.Runs:
     search = await _search(call.service, asked)
     query = msgspec.structs.replace(search.query, limit=asked.limit, after=asked.cursor)
     page = await find_runs(call.service, msgspec.structs.replace(search, query=query))
-    return views.Runs([_listed(line) for line in await read_lines(call.service, page.rows)], page.cursor)
+    return views.Runs([_listed_run(line) for line in await read_lines(call.service, page.rows)], page.cursor)
 
 
-def _listed(line: RunLine) -> views.ListedRun:
+def _listed_run(line: RunLine) -> views.ListedRun:
     view = views.run_view(line.row)
     failure = line.failure
     return views.ListedRun(

@@ -22,7 +22,7 @@ from weft.observe.explain import explain
 from weft.observe.explanation import Explanation
 from weft.observe.place_rows import PlaceRow, row_of
 from weft.observe.run_actions import RunActions, actions_of
-from weft.observe.runs import try_read_run
+from weft.observe.runs import live_machine, try_read_run
 from weft.observe.viewed_run import PAUSE_SECONDS_MAX, SHARE_MAX, Standing, ViewedRun
 from weft.ports.store import RunRow
 from weft.server import views
@@ -38,7 +38,7 @@ PAUSE_SECONDS_MIN = 0.25
 RUN_SECONDS_MIN = 1.0
 """Between two frames about the run as a whole, of which there are two kinds, while it is busy."""
 RUN_SECONDS_MAX = 60.0
-RUN_SHARE_MAX = 0.005
+RUN_SHARE_MAX = 0.002
 """The part of the time that they may take. It is small because reading a large run as a whole takes long."""
 BEHIND_MS_MIN = 1_000
 """A viewer is told how far behind the run it is, if it is more than this."""
@@ -141,6 +141,10 @@ class RunWatch:
         self._explained = b""
         self._run_seq = -1
         self._run_due = 0.0
+        self._read_due = 0.0
+        """When a busy run may be read from the store again."""
+        self._actions: RunActions | None = None
+        """What could last be done to the run."""
         self._cost = 0.0
         """The CPU seconds that the last look took, without the part about the run as a whole."""
         self._whole_cost = 0.0
@@ -184,7 +188,8 @@ class RunWatch:
             self._after = viewed.log.seq
         is_last = now.ended_at is not None and now.seq <= viewed.log.seq
         if is_last or problem is not None or not is_busy() or time.monotonic() >= self._run_due:
-            frames += await self._timed_whole(viewed, now)
+            may_wait = is_busy() and not is_last and problem is None
+            frames += await self._timed_whole(viewed, now, may_wait=may_wait)
         if problem is not None:
             frames.append(problem_frame(problem_of(problem)))
         elif is_last:
@@ -232,22 +237,29 @@ class RunWatch:
         )
         return LiveFrame(str(seq), "standing", _encode(view))
 
-    async def _timed_whole(self, viewed: ViewedRun, row: RunRow) -> list[LiveFrame]:
+    async def _timed_whole(self, viewed: ViewedRun, row: RunRow, *, may_wait: bool) -> list[LiveFrame]:
         cost = CpuTime()
-        frames = await cost.measure(self._whole(viewed, row))
+        frames = await cost.measure(self._whole(viewed, row, may_wait=may_wait))
         self._whole_cost = cost.seconds
         pause = min(RUN_SECONDS_MAX, max(RUN_SECONDS_MIN, cost.seconds / RUN_SHARE_MAX))
         self._run_due = time.monotonic() + pause
         return frames
 
-    async def _whole(self, viewed: ViewedRun, row: RunRow) -> list[LiveFrame]:
-        """Return the run as a whole and its explanation, if they are new."""
+    async def _whole(self, viewed: ViewedRun, row: RunRow, *, may_wait: bool) -> list[LiveFrame]:
+        """Return the run as a whole and its explanation, if they are new.
+
+        If the run is busy here, its state has events that are not committed, and it can only be read from the store,
+        which takes long. The explanation may then wait for a while.
+        """
         if row.seq == self._run_seq and row.status == self._run_status:
             return []
         service = self._call.service
-        frames: list[LiveFrame] = []
-        machine, _ = await try_read_run(service, row)
-        actions = await actions_of(service, row, machine.state if machine is not None and row.seq else None)
+        actions = self._actions
+        is_explained = actions is None or not (may_wait and self._is_ahead(row) and time.monotonic() < self._read_due)
+        if actions is None or is_explained:
+            machine, _ = await try_read_run(service, row)
+            actions = await actions_of(service, row, machine.state if machine is not None and row.seq else None)
+            self._actions, self._read_due = actions, time.monotonic() + RUN_SECONDS_MAX
         view = ChangedRun(
             seq=row.seq,
             status=row.status,  # type: ignore[arg-type]  # stores keep statuses as text
@@ -256,14 +268,25 @@ class RunWatch:
             actions=allowed_to(self._call.identity, actions),
             now=views.required_moment(service.clock.now_ms()),
         )
-        frames.append(LiveFrame("", "run", _encode(view)))
+        frames = [LiveFrame("", "run", _encode(view))]
+        if is_explained:
+            frames += await self._explanation(viewed, row)
+            self._run_seq, self._run_status = row.seq, row.status
+        return frames
+
+    async def _explanation(self, viewed: ViewedRun, row: RunRow) -> list[LiveFrame]:
         with contextlib.suppress(NotFound, RunUnreadable):
-            explained = _encode(with_places(await explain(service, row), viewed))
+            explained = _encode(with_places(await explain(self._call.service, row), viewed))
             if explained != self._explained:
                 self._explained = explained
-                frames.append(LiveFrame("", "explain", explained))
-        self._run_seq, self._run_status = row.seq, row.status
-        return frames
+                return [LiveFrame("", "explain", explained)]
+        return []
+
+    def _is_ahead(self, row: RunRow) -> bool:
+        """Return whether the run is performed here, and has events that are not committed yet."""
+        service = self._call.service
+        is_here = service.local is not None and service.local.find(row.uid) is not None
+        return is_here and live_machine(service, row) is None
 
 
 def _behind(viewed: ViewedRun, row: RunRow) -> int:

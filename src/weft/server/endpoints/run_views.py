@@ -160,7 +160,9 @@ async def timeline(call: ApiCall) -> TimelineView:
         found, after = find_places(log, search)
         rows = [place_row(log.places[one.number - 1], seq, window) for one in found]
     else:
-        rows, after = timeline_of(matching_places(log, search), seq, window), None
+        is_filtered = search.marks or search.kinds or search.text
+        places = matching_places(log, search) if is_filtered else log.until(seq)
+        rows, after = timeline_of(places, seq, window), None
     return TimelineView(seq, since, until, begun, now, rows, gaps, lines_of(log, seq), after)
 
 
@@ -170,7 +172,7 @@ async def explain_run(call: ApiCall) -> Explanation:
         row, viewed, seq = await viewed_run(call)
         return with_places(await explain_past(call.service, row, await viewed.machine(call.service, row, seq)), viewed)
     found = await explain_now(call)
-    viewed, _ = await call.services.viewed.get_readable(call.service, await requested_run(call))
+    viewed, _ = await call.services.viewed.get_readable_until(call.service, await requested_run(call), None)
     return with_places(found, viewed)
 
 

@@ -6,7 +6,7 @@ from msgspec import Raw
 
 from weft.core.ids import RunId
 from weft.errors import NotFound
-from weft.observe.explain import explain
+from weft.observe.explain import explain_read
 from weft.observe.explanation import Explanation
 from weft.observe.runs import split_place
 from weft.ports.store import MOVED, OVER_STATUSES, RunRow
@@ -61,7 +61,7 @@ async def explain_now(call: ApiCall) -> Explanation:
     """Explain what the run waits for, since when, and what would unblock it."""
     row = await requested_run(call)
     try:
-        return await explain(call.service, row)
+        return await explain_read(call.service, row, *await call.services.viewed.newest(call.service, row))
     except NotFound:
         # The run may have been deleted meanwhile.
         await requested_run(call)

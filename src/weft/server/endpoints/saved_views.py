@@ -43,7 +43,7 @@ async def list_views(call: ApiCall) -> SavedViewList:
     query = call.query_as(views.PageQuery)
     found = await call.service.store.saved_views.list(call.identity.tenant)
     page, cursor = cut_page(found, query.limit, query.cursor)
-    return SavedViewList([_view(one) for one in page], cursor)
+    return SavedViewList([_saved_view(one) for one in page], cursor)
 
 
 async def put_view(call: ApiCall) -> SavedViewView:
@@ -58,7 +58,7 @@ async def put_view(call: ApiCall) -> SavedViewView:
     now = call.service.clock.now_ms()
     view = SavedView(tenant=tenant, name=name, query=new.query, saved_by=call.by(new.by), saved_at=now)
     await call.service.store.saved_views.put(view)
-    return _view(view)
+    return _saved_view(view)
 
 
 async def remove_view(call: ApiCall) -> views.Nothing:
@@ -69,6 +69,6 @@ async def remove_view(call: ApiCall) -> views.Nothing:
     return views.Nothing()
 
 
-def _view(view: SavedView) -> SavedViewView:
+def _saved_view(view: SavedView) -> SavedViewView:
     at = views.required_moment(view.saved_at)
     return SavedViewView(name=view.name, query=view.query, saved_by=view.saved_by, saved_at=at)

@@ -17,14 +17,14 @@ async def show_tree(call: ApiCall) -> views.TreeView:
     """Return the run and those it started, to the requested depth."""
     query = call.query_as(views.TreeQuery)
     reader = TreeReader(call.service, runs_max=RUNS_MAX, operations_max=query.limit)
-    return _view(await reader.read(await requested_run(call), query.depth))
+    return _tree_view(await reader.read(await requested_run(call), query.depth))
 
 
-def _view(tree: RunTree) -> views.TreeView:
+def _tree_view(tree: RunTree) -> views.TreeView:
     return views.TreeView(
         run=views.run_view(tree.row),
         places=[_place(operation) for operation in tree.operations],
-        children=[_view(child) for child in tree.children.values()],
+        children=[_tree_view(child) for child in tree.children.values()],
         left_out=tree.left_out,
     )
 

@@ -115,6 +115,9 @@ class VersionDiff(msgspec.Struct, frozen=True, kw_only=True):
     a: str
     b: str
     equal: bool
+    is_written: bool
+    """Whether the lines are those of the texts as they were written. If one version has none, both texts are made from
+    the stored documents."""
     lines: list[DiffLine]
     sentences: list[str]
     picture: DrawnPicture
@@ -191,7 +194,7 @@ def _hosted(call: ApiCall, name: str, version: str) -> HostedWorkflow | None:
 
 async def show_picture(call: ApiCall) -> DrawnPicture:
     """Return the picture of a version: its graph, its plan, or what runs of its code recorded. Raises NotFound."""
-    found = await _version(call)
+    found = await _asked_version(call)
     picture = await _graph_picture(call, found) or await _recorded_picture(call, found)
     if picture is None:
         raise NotFound(
@@ -219,26 +222,27 @@ async def _recorded_picture(call: ApiCall, found: VersionDocument) -> Picture | 
 
 async def show_standing(call: ApiCall) -> VersionStanding:
     """Return what the runs of a version did within a day. Raises NotFound."""
-    found = await _version(call)
+    found = await _asked_version(call)
     activity = await call.services.activity.of(call.service, found.name, found.version)
     return VersionStanding(runs=activity.runs, more=activity.more, boxes=activity.boxes, arrows=activity.arrows)
 
 
 async def show_source(call: ApiCall) -> VersionSource:
     """Return the text of a version. Raises NotFound."""
-    found = await _version(call)
+    found = await _asked_version(call)
     if found.source is None:
         here = _hosted(call, found.name, found.version)
         return VersionSource(text="", is_written=False, language="python", where=here.where if here is not None else "")
-    text = _text(found)
+    text = _version_text(found)
     is_json = text.lstrip().startswith("{")
     return VersionSource(text=text, is_written=bool(found.text), language="json" if is_json else "yaml", where="")
 
 
 async def show_diff(call: ApiCall) -> VersionDiff:
     """Return the differences of two versions of a graph. Raises NotFound, Refused."""
-    a, b = await _version(call, "a"), await _version(call, "b")
-    sides = [await _compared(call, one) for one in (a, b)]
+    a, b = await _asked_version(call, "a"), await _asked_version(call, "b")
+    is_written = bool(a.text and b.text)
+    sides = [await _compared(call, one, is_written=is_written) for one in (a, b)]
     local = call.service.local
     compare = partial(compare_graphs, sides[0], sides[1])  # in a thread, because it may be slow
     found = await local.in_thread(compare) if local is not None else compare()
@@ -246,6 +250,7 @@ async def show_diff(call: ApiCall) -> VersionDiff:
         a=a.version,
         b=b.version,
         equal=a.source == b.source,
+        is_written=is_written,
         lines=found.lines,
         sentences=found.sentences,
         picture=await call.services.viewed.drawn(found.picture),
@@ -254,21 +259,28 @@ async def show_diff(call: ApiCall) -> VersionDiff:
     )
 
 
-async def _compared(call: ApiCall, found: VersionDocument) -> ComparedGraph:
+async def _compared(call: ApiCall, found: VersionDocument, *, is_written: bool) -> ComparedGraph:
+    """Return one side. A text as it was written can only be compared with another one, not with one made from data."""
     stored = await call.service.store.definitions.get(found.name, found.version)
     if stored is None or not is_graph(stored) or found.source is None:
         raise Refused(
             f"{found.name} {found.version} is not a graph, so there are no documents to compare.",
             hint="Compare two runs instead: weft diff RUN RUN",
         )
-    return ComparedGraph(graph=read_graph(stored).graph, source=found.source, text=_text(found))
+    return ComparedGraph(
+        graph=read_graph(stored).graph, source=found.source, text=found.text if is_written else _made(found)
+    )
 
 
-def _text(found: VersionDocument) -> str:
+def _version_text(found: VersionDocument) -> str:
     """Return the text of a version as it was written, or made from its data."""
-    return found.text or json.dumps(found.source, indent=2, ensure_ascii=False) + "\n"
+    return found.text or _made(found)
 
 
-async def _version(call: ApiCall, parameter: str = "version") -> VersionDocument:
+def _made(found: VersionDocument) -> str:
+    return json.dumps(found.source, indent=2, ensure_ascii=False) + "\n"
+
+
+async def _asked_version(call: ApiCall, parameter: str = "version") -> VersionDocument:
     name, version = call.parameters["name"], call.parameters[parameter]
     return await VersionService(call.service).get(name, version, hosted=_styles(call))

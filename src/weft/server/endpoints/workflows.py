@@ -135,31 +135,33 @@ async def show_tag(call: ApiCall) -> TagMoves:
     """Return a tag with its moves. Raises NotFound."""
     query = call.query_as(MovesQuery)
     versions = VersionService(call.service)
-    return await versions.history(*_named(call), upto=query.upto, limit=query.limit)
+    return await versions.history(*_name_and_tag(call), upto=query.upto, limit=query.limit)
 
 
 async def put_tag(call: ApiCall) -> TagView:
     """Let a tag name a version."""
     new = call.body_as(NewMove)
-    return await VersionService(call.service).tag(*_named(call), new.version, by=call.by(new.by), reason=new.reason)
+    return await VersionService(call.service).tag(
+        *_name_and_tag(call), new.version, by=call.by(new.by), reason=new.reason
+    )
 
 
 async def remove_tag(call: ApiCall) -> TagView:
     """Let a tag name nothing."""
     said = call.body_as(views.Remark)
-    return await VersionService(call.service).remove_tag(*_named(call), by=call.by(said.by), reason=said.reason)
+    return await VersionService(call.service).remove_tag(*_name_and_tag(call), by=call.by(said.by), reason=said.reason)
 
 
 async def undo_tag(call: ApiCall) -> TagView:
     """Take a tag back to where it was before its last move."""
     said = call.body_as(views.Remark)
-    return await VersionService(call.service).undo_tag(*_named(call), by=call.by(said.by), reason=said.reason)
+    return await VersionService(call.service).undo_tag(*_name_and_tag(call), by=call.by(said.by), reason=said.reason)
 
 
 async def redo_tag(call: ApiCall) -> TagView:
     """Repeat the move of a tag that was undone last."""
     said = call.body_as(views.Remark)
-    return await VersionService(call.service).redo_tag(*_named(call), by=call.by(said.by), reason=said.reason)
+    return await VersionService(call.service).redo_tag(*_name_and_tag(call), by=call.by(said.by), reason=said.reason)
 
 
 async def patch(call: ApiCall) -> PublishedVersion:
@@ -173,5 +175,5 @@ async def patch(call: ApiCall) -> PublishedVersion:
         raise RequestRefused(403, error.code, error.message, hint=error.hint) from None
 
 
-def _named(call: ApiCall) -> tuple[str, str]:
+def _name_and_tag(call: ApiCall) -> tuple[str, str]:
     return call.parameters["name"], call.parameters["tag"]

@@ -94,11 +94,11 @@ async def listed(exchange: McpExchange) -> list[Resource]:
 
 async def read(exchange: McpExchange, uri: str) -> ReadResourceResult:
     """Return a resource as JSON. Raises NotFound."""
-    text = msgspec.json.encode(await _value(exchange, parse_address(uri))).decode()
+    text = msgspec.json.encode(await _resource_value(exchange, parse_address(uri))).decode()
     return ReadResourceResult(contents=[TextResourceContents(uri=uri, mime_type=JSON, text=text)])
 
 
-async def _value(exchange: McpExchange, address: ResourceAddress) -> Any:
+async def _resource_value(exchange: McpExchange, address: ResourceAddress) -> Any:
     if address.kind == "workflow":
         offered = offered_workflows(exchange.call.services.hosted)
         found = next((one for one in offered.values() if one.workflow == address.id), None)

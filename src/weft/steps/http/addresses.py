@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -41,6 +42,7 @@ _NAME = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?", re.IGNORECASE)
 _LEGACY = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)(?:\.(?:0x[0-9a-f]*|[0-9]+)){0,3}", re.IGNORECASE)
 
 
+@lru_cache(maxsize=1024)
 def is_public(address: Address) -> bool:
     """Return whether an address is public unicast."""
     if isinstance(address, ipaddress.IPv4Address):
@@ -48,6 +50,7 @@ def is_public(address: Address) -> bool:
     return address in _UNICAST_V6 and not any(address in network for network in _SPECIAL_V6)
 
 
+@lru_cache(maxsize=1024)
 def parse_address(host: str) -> Address | None:
     """Parse a host that is an IP address, with or without a zone (``fe80::1%eth0``). Returns None for a name."""
     try:

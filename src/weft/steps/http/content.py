@@ -48,9 +48,18 @@ def content(answer: HttpResponse) -> Any:
     if is_json(content_type):
         return parse_json(answer.body, answer.request.shown()) if answer.body.strip() else None
     if media.startswith("text/") or media.endswith("+xml") or media in _TEXTS:
-        text = _text(answer.body, _charset(content_type))
+        text = _content_text(answer.body, _charset(content_type))
         return text if text is not None else answer.body
     return answer.body or None
+
+
+def answered(answer: HttpResponse) -> Any:
+    """Return the body as a value: JSON, or else text. The request was performed, so that no body is a failure."""
+    try:
+        body = content(answer)
+    except HttpFailed:
+        body = answer.body
+    return body.decode("utf-8", "replace") if isinstance(body, bytes) else body
 
 
 def parse_json(body: bytes, what: str) -> Any:
@@ -73,7 +82,7 @@ def _charset(content_type: str) -> str:
     return "utf-8"
 
 
-def _text(body: bytes, charset: str) -> str | None:
+def _content_text(body: bytes, charset: str) -> str | None:
     """Decode the text. Returns None if it is not valid, or if a store would reject it."""
     try:
         if codecs.lookup(charset).name not in _CHARSETS:

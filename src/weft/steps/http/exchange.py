@@ -16,6 +16,7 @@ TIMEOUT_MS_MAX = 3_600_000
 URL_CHARS_MAX = 8_192
 SENT_HEADER_BYTES_MAX = 64 * 1024
 
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 # These headers frame the message or name its receiver. If users could set them, one message could be read as two.
 _OURS = frozenset({
@@ -47,6 +48,8 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
     body: bytes | None = None
     timeout_ms: int = TIMEOUT_MS
     """The time limit for everything: resolving the name, redirects, reading the whole response."""
+    is_cut: bool = False
+    """Whether only the beginning of a body that is too large is returned, and that is no error."""
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:
@@ -89,7 +92,7 @@ def check_headers(headers: dict[str, str]) -> None:
             raise BadValue(f"A header cannot be called {name[:60]!r}.", hint="Use letters, digits and dashes.")
         if name in _OURS or name.startswith("proxy-"):
             raise BadValue(f'The header "{name}" is set by the client itself.', hint="Remove the header.")
-        if any((char < " " and char != "\t") or char == "\x7f" for char in value):
+        if _CONTROL.search(value):
             raise BadValue(f'The header "{name}" contains a line break or control character.', hint="Remove it.")
     if sum(len(name) + len(value) for name, value in headers.items()) > SENT_HEADER_BYTES_MAX:
         raise BadValue("The headers are too long.", hint=f"The limit is {SENT_HEADER_BYTES_MAX} characters in total.")

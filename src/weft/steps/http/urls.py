@@ -47,7 +47,7 @@ def fill_url(template: str, arguments: Mapping[str, Any]) -> str:
     """
     parts = urlsplit(template)
     path = "/".join(_segment(segment, arguments) for segment in parts.path.split("/"))
-    query = _PLACE.sub(lambda place: quote(_text(place[1], arguments), safe=""), parts.query)
+    query = _PLACE.sub(lambda place: quote(_url_text(place[1], arguments), safe=""), parts.query)
     return f"{parts.scheme}://{parts.netloc}{path}{f'?{query}' if query else ''}"
 
 
@@ -79,14 +79,14 @@ def _query_texts(name: str, value: Any) -> Iterable[str]:
 
 
 def _segment(segment: str, arguments: Mapping[str, Any]) -> str:
-    filled = _PLACE.sub(lambda place: quote(_text(place[1], arguments), safe=""), segment)
+    filled = _PLACE.sub(lambda place: quote(_url_text(place[1], arguments), safe=""), segment)
     if filled != segment and filled in ("", ".", ".."):
         names = ", ".join(_PLACE.findall(segment))
         raise BadValue(f'With {names} = "{filled}", the URL would name another resource.', hint="It was not called.")
     return filled
 
 
-def _text(name: str, arguments: Mapping[str, Any]) -> str:
+def _url_text(name: str, arguments: Mapping[str, Any]) -> str:
     value = arguments.get(name)
     if value is None:
         raise BadValue(f"The URL needs {name}, which is missing.", hint=f"Give {name} a value.")

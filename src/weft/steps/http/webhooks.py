@@ -75,20 +75,20 @@ class Webhooks:
                 because that would only help a forger.
         """
         if len(token) > TOKEN_CHARS_MAX or not token.isascii():
-            raise _refused()
+            raise _refused_webhook()
         own = self.key(token)
         if key:
             proven = hmac.compare_digest(own.encode(), key.encode())
         else:
             proven = is_signed(own, body, signature, now_s=now_s)
         if not proven:
-            raise _refused()
+            raise _refused_webhook()
         try:
             receipt = unpack(token, Receipt)
         except InvalidToken as error:
-            raise _refused() from error
+            raise _refused_webhook() from error
         if key and not receipt.by_url:
-            raise _refused()
+            raise _refused_webhook()
         return receipt
 
 
@@ -102,7 +102,7 @@ def webhooks_here() -> Webhooks | None:
     return Webhooks(base_url, secret) if base_url or secret else None
 
 
-def _refused() -> NotAllowed:
+def _refused_webhook() -> NotAllowed:
     return NotAllowed(
         "The webhook has no valid signature for this call, or its signature is too old.",
         hint=f"Sign the body with the key that came with the request, at most {WINDOW_S} s before sending it.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import re
 from collections.abc import Callable
 from types import SimpleNamespace
 
@@ -19,12 +20,13 @@ from weft.steps.http.exchange import HttpLimits, HttpRequest, HttpResponse, show
 from weft.steps.http.failures import AddressRefused, HttpFailed, HttpUnavailable
 from weft.steps.http.guard import Guard, connector, refusal, refused_in
 from weft.steps.http.inflate import ENCODINGS, decoder
-from weft.steps.permits import check_permitted
+from weft.steps.task_permissions import check_permitted
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # All other headers are meant only for the original receiver.
 _KEPT_ACROSS_ORIGINS = frozenset({"accept", "accept-language", "user-agent"})
 LARGE_BYTES = 512 * 1024
+_NOT_IN_URLS = re.compile(r"[\x00-\x1f\\\x7f]")
 _WITHOUT_BODY = ("content-type", "content-encoding", "content-language")
 
 OnData = Callable[[bytes], bool]
@@ -79,7 +81,7 @@ class Wire:
     def _checked(self, text: str, base: URL | None = None) -> URL:
         """Return the URL to connect to, after checking it. Names are checked when they are resolved."""
         try:
-            if any(char < " " or char in "\\\x7f" for char in text):
+            if _NOT_IN_URLS.search(text):
                 raise ValueError("characters that a URL cannot have")  # noqa: TRY301 - reported like an error of yarl
             url = base.join(URL(text)) if base is not None else URL(text)
             host, port = url.raw_host, url.port
@@ -115,7 +117,7 @@ class Wire:
             finally:
                 response.close() if not response.content.at_eof() else response.release()
         except aiohttp.ClientError as error:
-            raise _failure(error, HttpRequest.shown(request)) from error
+            raise _wire_failure(error, HttpRequest.shown(request)) from error
 
     async def _read(
         self, response: aiohttp.ClientResponse, request: HttpRequest, on_data: OnData | None
@@ -137,13 +139,14 @@ class Wire:
         ok = 200 <= response.status < 300
         bytes_max = self._limits.body_bytes_max if ok else self._limits.error_bytes_max
         encoding = decoder(response.headers.get("Content-Encoding", ""))
-        if ok and (response.content_length or 0) > bytes_max:
+        refuses = ok and not request.is_cut
+        if refuses and (response.content_length or 0) > bytes_max:
             raise _too_big(request, bytes_max)
         body, size = bytearray(), 0
         async for chunk in response.content.iter_any():
             for piece in encoding.feed(chunk):
                 size += len(piece)
-                if size > bytes_max and ok:
+                if size > bytes_max and refuses:
                     raise _too_big(request, bytes_max)
                 if not ok or on_data is None:
                     body += piece
@@ -198,7 +201,7 @@ def _redirected(request: HttpRequest, status: int, source: URL, target: URL) -> 
     return HttpRequest(method=method, url=str(target), headers=headers, body=body, timeout_ms=request.timeout_ms)
 
 
-def _failure(error: aiohttp.ClientError, what: str) -> HttpFailed | AddressRefused | BadValue:
+def _wire_failure(error: aiohttp.ClientError, what: str) -> HttpFailed | AddressRefused | BadValue:
     """Translate a connection error into the error of the step."""
     refused = refused_in(error)
     if refused is not None:
@@ -212,9 +215,9 @@ def _failure(error: aiohttp.ClientError, what: str) -> HttpFailed | AddressRefus
             why = error.os_error.strerror or str(error.os_error) or type(error.os_error).__name__
             return HttpUnavailable(f"{what} could not connect: {why}.")
         case aiohttp.ClientResponseError():
-            return HttpFailed(f"{what} got a response that is not HTTP: {_line(error.message)}.")
+            return HttpFailed(f"{what} got a response that is not HTTP: {_header_line(error.message)}.")
         case aiohttp.ClientPayloadError() if _is_garbled(error):
-            return HttpFailed(f"{what} got a response that is not HTTP: {_line(str(error))}.")
+            return HttpFailed(f"{what} got a response that is not HTTP: {_header_line(str(error))}.")
         case aiohttp.ClientPayloadError():
             return HttpUnavailable(f"{what}: the response is incomplete.", in_doubt=True)
         case _:
@@ -257,6 +260,6 @@ def _readable(text: str) -> str:
     return text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _line(text: str) -> str:
+def _header_line(text: str) -> str:
     first = text.strip().partition("\n")[0]
     return "".join(char for char in _readable(first) if char.isprintable())[:200].rstrip(".:")

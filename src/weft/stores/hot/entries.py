@@ -62,7 +62,7 @@ def decode(entry: bytes) -> list[Append]:
         NewerSchema: a later version of Weft has written them.
     """
     try:
-        version, crc, packed = _read(entry)
+        version, crc, packed = _read_entry(entry)
         if version != FORMAT:
             raise NewerSchema(
                 f"An entry of a write-ahead log has format {version}; this version of Weft reads format {FORMAT}.",
@@ -78,7 +78,7 @@ def decode(entry: bytes) -> list[Append]:
 _HINT = "The runs in it go on from their last event in the durable store; other runs are not affected."
 
 
-def _read(entry: bytes) -> tuple[int, int, Any]:
+def _read_entry(entry: bytes) -> tuple[int, int, Any]:
     """Split an entry. A later format need not have three parts, only its number in front."""
     try:
         return _decode_entry(entry)

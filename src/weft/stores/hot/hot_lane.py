@@ -59,22 +59,31 @@ class HotLane:
     def is_hot(self, append: Append) -> bool:
         """Return whether an append may go to the WAL in use: it is a plain hop, and its run is attached."""
         wal = self.wal
-        if wal is None or not is_plain(append):
-            return False
-        run = self._runs.find(append)
-        return run is not None and run.wal == wal and size_max(append) <= ENTRY_BYTES_MAX
+        return (
+            wal is not None
+            and is_plain(append)
+            and self._is_attached(append, wal)
+            and size_max(append) <= ENTRY_BYTES_MAX
+        )
 
-    async def write(self, batch: Sequence[Append]) -> bool:
-        """Write one entry. Returns False if it was not acknowledged, and must go to the durable store instead."""
+    def _is_attached(self, append: Append, wal: int) -> bool:
+        run = self._runs.find(append)
+        return run is not None and run.wal == wal
+
+    async def write(self, batch: Sequence[Append], packed: bytes) -> bool:
+        """Write one entry. Returns False if it was not acknowledged, and must go to the durable store instead.
+
+        ``packed`` is the batch as bytes. Each append of it was hot when it was asked for.
+        """
         async with self._lock:
             if self.is_full():
                 await self._wait_for_room()
             wal, entry = self.wal, self.last + 1
-            if wal is None or not all(map(self.is_hot, batch)):
+            if wal is None or not all(self._is_attached(append, wal) for append in batch):
                 return False  # things have changed while it waited
             boundary("wal.before")
             try:
-                await self._server.append(wal, entry, encode(batch), self._trim_with(entry))
+                await self._server.append(wal, entry, packed, self._trim_with(entry))
             except BaseException as error:
                 self.break_wal(wal, str(error) or type(error).__name__)
                 if isinstance(error, Exception):
@@ -168,11 +177,18 @@ class HotLane:
             self._trimmed = upto
 
 
-def entries(batch: Sequence[Append]) -> Iterator[Sequence[Append]]:
-    """Split a batch of hops into parts that fit into one entry each, nearly always one."""
-    if len(batch) == 1:
-        yield batch
-        return
+def entries(batch: Sequence[Append]) -> Iterator[tuple[Sequence[Append], bytes]]:
+    """Return a batch of hops as entries: nearly always one, and parts of the batch if it does not fit into one."""
+    if len(batch) <= ENTRY_APPENDS_MAX:
+        packed = encode(batch)
+        if len(packed) <= ENTRY_BYTES_MAX or len(batch) == 1:
+            yield batch, packed
+            return
+    for part in _parts_of_batch(batch):
+        yield part, encode(part)
+
+
+def _parts_of_batch(batch: Sequence[Append]) -> Iterator[Sequence[Append]]:
     start, total = 0, 0
     for place, append in enumerate(batch):
         size = size_max(append)

@@ -22,6 +22,7 @@ from weft.stores.hot.hot_lane import HotLane
 from weft.stores.hot.identity import ServerRecognition
 from weft.stores.hot.owned_runs import OwnedRuns
 from weft.stores.hot.through_lane import ThroughLane
+from weft.stores.redis.task_end import end_tasks
 
 log = logging.getLogger("weft")
 
@@ -111,8 +112,7 @@ class WalKeeper:
         """Stop keeping a WAL. The one that is open stays as it is."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_tasks(task)
 
     async def _run(self, host: HostId, recognition: ServerRecognition) -> None:
         pause = PAUSE_SECONDS_FIRST

@@ -62,23 +62,23 @@ class HotLog:
     # --- writing --------------------------------------------------------------------------------------------------
 
     async def commit(self, batch: Sequence[Append], host: HostId) -> Sequence[Outcome]:
-        hot = [append for append in batch if host == self._runs.host and self._hot.is_hot(append)]
+        hot = [append for append in batch if self._hot.is_hot(append)] if host == self._runs.host else []
         if not hot:
             return await self._through.commit(batch, host)
         if len(hot) == len(batch):
-            return await self._hop(batch, host)
+            return await self.hop(batch, host)
         names = {append.uid for append in hot}
         rest = [append for append in batch if append.uid not in names]
-        hopped, written = await asyncio.gather(self._hop(hot, host), self._through.commit(rest, host))
+        hopped, written = await asyncio.gather(self.hop(hot, host), self._through.commit(rest, host))
         outcomes = dict(zip([append.uid for append in (*hot, *rest)], (*hopped, *written), strict=True))
         return [outcomes[append.uid] for append in batch]
 
-    async def _hop(self, batch: Sequence[Append], host: HostId) -> list[Outcome]:
+    async def hop(self, batch: Sequence[Append], host: HostId) -> list[Outcome]:
         """Write hops to the WAL, or to the durable store if the WAL does not take them."""
         check_numbering(batch)
         outcomes: list[Outcome] = []
-        for part in entries(batch):
-            if await self._hot.write(part):
+        for part, packed in entries(batch):
+            if await self._hot.write(part, packed):
                 outcomes += [Outcome.ACCEPTED] * len(part)
             else:
                 outcomes += await self._through.commit(part, host)

@@ -62,8 +62,8 @@ def _power(facts: ServerFacts) -> str:
 def _undrained(policy: HotPolicy) -> str:
     match policy:
         case _ if policy == EVENT:
-            return "those of the last milliseconds"
+            return "those of the last 50 milliseconds, or of up to 10 seconds while Postgres is slow,"
         case _ if policy == END:
             return "those of up to the last minute"
         case _:
-            return f"those of the last {policy.name}"
+            return f"those of the last {policy.name}, or of up to 10 seconds more while Postgres is slow,"

@@ -46,6 +46,11 @@ class HotStore:
         def __getattr__(self, name: str) -> Any:
             return getattr(self.durable, name)  # a port that has nothing to do with tails
 
+    @property
+    def offset_ms(self) -> int:
+        """Return the offset of the durable store's clock. It is asked for with every event."""
+        return self.durable.offset_ms
+
     async def open(self) -> None:
         await self.durable.open()
         if self.durable.wals is None:

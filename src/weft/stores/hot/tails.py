@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from copy import copy
 from typing import Final, NamedTuple
 
 import msgspec
@@ -38,6 +39,8 @@ class Tail(msgspec.Struct, eq=False):
     hops: deque[AckedHop] = msgspec.field(default_factory=deque)
     refs: list[str] = []
     idle_until: UnsetType | None = UNSET
+    size_bytes: int = 0
+    """What its hops take in memory."""
 
     @property
     def end(self) -> Seq:
@@ -56,12 +59,11 @@ class Tail(msgspec.Struct, eq=False):
 
     def piece(self) -> Append:
         """Return as much of the tail as one append can hold, from its beginning."""
-        count = _count(self.events, EVENTS_PER_APPEND_MAX, BYTES_PER_APPEND_MAX)
         return Append(
             uid=self.uid,
             epoch=self.epoch,
             seq=self.seq,
-            events=self.events[:count],
+            events=self.events[: self._count_for_append()],
             refs=tuple(self.refs),
             idle_until=self.idle_until,
         )
@@ -72,28 +74,33 @@ class Tail(msgspec.Struct, eq=False):
 
     def fits_before(self, append: Append) -> bool:
         """Return whether the tail and an append that goes on with it fit into one append."""
-        events = [*self.events, *append.events]
-        return _count(events, EVENTS_PER_APPEND_MAX, BYTES_PER_APPEND_MAX) == len(events)
+        size = self.size_bytes
+        for event in append.events:
+            size += len(event.body)
+        return len(self.events) + len(append.events) <= EVENTS_PER_APPEND_MAX and size <= BYTES_PER_APPEND_MAX
 
     def before(self, append: Append) -> Append:
         """Return the tail and an append that goes on with it, as one append."""
-        fields = {name: getattr(append, name) for name in Append.__struct_fields__}
-        fields["seq"] = self.seq
-        fields["events"] = [*self.events, *append.events]
-        fields["refs"] = (*self.refs, *append.refs)
+        whole = copy(append)
+        whole.seq = self.seq
+        whole.events = [*self.events, *append.events]
+        if self.refs:
+            whole.refs = (*self.refs, *append.refs)
         if append.idle_until is UNSET:
-            fields["idle_until"] = self.idle_until
-        return Append(**fields)
+            whole.idle_until = self.idle_until
+        return whole
 
-
-def _count(events: Sequence[StoredEvent], most: int, bytes_max: int) -> int:
-    """Return how many of these events one append can hold. At least one."""
-    total = 0
-    for count, event in enumerate(events[:most]):
-        total += len(event.body)
-        if total > bytes_max and count:
-            return count
-    return min(len(events), most)
+    def _count_for_append(self) -> int:
+        """Return how many of the first events one append can hold. At least one."""
+        most = min(len(self.events), EVENTS_PER_APPEND_MAX)
+        if self.size_bytes <= BYTES_PER_APPEND_MAX:
+            return most
+        total = 0
+        for count, event in enumerate(self.events[:most]):
+            total += len(event.body)
+            if total > BYTES_PER_APPEND_MAX and count:
+                return count
+        return most
 
 
 class Tails:
@@ -131,6 +138,7 @@ class Tails:
             tail.refs.extend(append.refs)
         if append.idle_until is None:
             tail.idle_until = None
+        tail.size_bytes += size
         self.size_bytes += size
 
     def drained(self, uid: RunUid, upto: Seq) -> None:
@@ -138,9 +146,11 @@ class Tails:
         tail = self._tails.get(uid)
         if tail is None or upto <= tail.seq:
             return
-        while tail.hops and tail.hops[0].last <= upto:
-            self.size_bytes -= tail.hops.popleft().size_bytes
         del self._tails[uid]
+        before = tail.size_bytes
+        while tail.hops and tail.hops[0].last <= upto:
+            tail.size_bytes -= tail.hops.popleft().size_bytes
+        self.size_bytes -= before - tail.size_bytes
         if tail.hops:
             del tail.events[: upto - tail.seq]
             tail.seq = upto
@@ -150,7 +160,7 @@ class Tails:
         """Forget the tail of a run that is another host's now."""
         tail = self._tails.pop(uid, None)
         if tail is not None:
-            self.size_bytes -= sum(hop.size_bytes for hop in tail.hops)
+            self.size_bytes -= tail.size_bytes
 
     def oldest(self) -> float | None:
         """Return when the oldest hop was acknowledged, to within the duration of a drain; None without tails."""

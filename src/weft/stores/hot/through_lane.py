@@ -23,6 +23,7 @@ from weft.stores.hot.owned_runs import OwnedRuns
 from weft.stores.hot.policy import HotPolicy
 from weft.stores.hot.tails import Tail, Tails
 from weft.stores.judge import is_anothers, is_elsewhere
+from weft.stores.redis.task_end import end_tasks
 
 log = logging.getLogger("weft")
 
@@ -30,6 +31,14 @@ RUNS_PER_TRANSACTION: Final = 1_000
 BYTES_PER_TRANSACTION: Final = 16 * 1024 * 1024
 BYTES_DUE: Final = 32 * 1024 * 1024
 """With this much in the tails, they are drained whatever the policy."""
+REST: Final = 9
+"""Hops wait this many times as long as the last drain took, so that drains take about a tenth of the time.
+
+The busier Postgres and this process are, the more hops of a run are merged into one append.
+"""
+REST_SECONDS_MAX: Final = 0.05
+SOON_SECONDS: Final = 1e-6
+"""A loop does not wait for a timer that is due so soon, so by its clock that time may not pass."""
 PAUSE_SECONDS_FIRST: Final = 0.05
 PAUSE_SECONDS_MAX: Final = 2.0
 VALUE_ERRORS: Final = (UsageError, TypeError, ValueError, OverflowError)
@@ -46,7 +55,8 @@ class ThroughLane:
         self._durable = durable
         self._tails = tails
         self._runs = runs
-        self._policy = policy
+        self._delay_seconds = self._delay_seconds_min = policy.delay_seconds
+        """A hop that is this old is drained."""
         self._lock = asyncio.Lock()
         self._in_line = 0
         """How many commits wait for their turn. Tails that are due ride along with the next one."""
@@ -185,8 +195,7 @@ class ThroughLane:
         """Stop draining. What is not drained is in the WAL."""
         task, self._drainer = self._drainer, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await end_tasks(task)
 
     async def _run(self) -> None:
         """Drain tails as the policy says, until there are none."""
@@ -201,7 +210,7 @@ class ThroughLane:
             try:
                 async with self._lock:
                     if not self._in_line:
-                        await self._drain(self._due(RUNS_PER_TRANSACTION))
+                        await self._drain_due()
             except Exception as error:  # noqa: BLE001 - whatever it was, the same request is sent again
                 log.warning("weft: steps in the write-ahead log cannot be brought into the store now (%s)", error)
                 self._waits.fail(error)
@@ -210,12 +219,25 @@ class ThroughLane:
             else:
                 pause = PAUSE_SECONDS_FIRST
 
+    async def _drain_due(self) -> None:
+        now = asyncio.get_running_loop().time
+        began = now()
+        await self._drain(self._due(RUNS_PER_TRANSACTION))
+        rest = min(REST * (now() - began), REST_SECONDS_MAX)
+        self._delay_seconds = max(self._delay_seconds_min, rest)
+
     def _seconds_until_due(self) -> float:
-        if not self._policy.delay_seconds or self._waits or self._tails.size_bytes >= BYTES_DUE:
+        if self._waits or self._tails.size_bytes >= BYTES_DUE:
             return 0.0
         oldest = self._tails.oldest()
         now = asyncio.get_running_loop().time()
-        return 0.0 if oldest is None else max(0.0, oldest + self._policy.delay_seconds - now)
+        if oldest is None or self._is_due(oldest, now):
+            return 0.0
+        return oldest + self._delay_seconds - now
+
+    def _is_due(self, since: float, now: float) -> bool:
+        """Return whether a hop of this age is drained. The drainer must have something to do if it need not wait."""
+        return since + self._delay_seconds <= now + SOON_SECONDS
 
     def _due(self, most: int, without: set[RunUid] | None = None) -> list[Tail]:
         """Return the tails to drain now, at most this many: those that somebody waits for, then the oldest."""
@@ -227,12 +249,11 @@ class ThroughLane:
         size = self._tails.size_bytes
         now = asyncio.get_running_loop().time()
         for tail in self._tails:
-            # Rounded as in ``_seconds_until_due``: the drainer must not find nothing to do when it has not to wait.
-            if len(due) >= most or (tail.since + self._policy.delay_seconds > now and size < BYTES_DUE):
+            if len(due) >= most or (not self._is_due(tail.since, now) and size < BYTES_DUE):
                 break
             if tail.uid not in taken:
                 due.append(tail)
-                size -= sum(hop.size_bytes for hop in tail.hops) if size >= BYTES_DUE else 0
+                size -= tail.size_bytes if size >= BYTES_DUE else 0
         return _fitting(due[:most])
 
     async def _drain(self, tails: Sequence[Tail]) -> None:
@@ -293,7 +314,7 @@ def _fitting(tails: Sequence[Tail]) -> list[Tail]:
     """Return the first of these tails, as many as fit into one transaction. At least one."""
     total = 0
     for count, tail in enumerate(tails):
-        total += sum(hop.size_bytes for hop in tail.hops)
+        total += tail.size_bytes
         if total > BYTES_PER_TRANSACTION and count:
             return list(tails[:count])
     return list(tails)

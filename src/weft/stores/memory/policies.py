@@ -38,19 +38,19 @@ class MemoryPolicies:
         for key in [key for key, (_, ends_at) in used.items() if ends_at <= now]:
             del used[key]
         for count in counts:
-            if used.get(_key(count), (0, 0))[0] >= count.limit:
+            if used.get(_count_key(count), (0, 0))[0] >= count.limit:
                 return count
         for count in counts:
-            used[_key(count)] = (used.get(_key(count), (0, 0))[0] + 1, count.ends_at)
+            used[_count_key(count)] = (used.get(_count_key(count), (0, 0))[0] + 1, count.ends_at)
         return None
 
     async def give_back(self, counts: Sequence[WindowCount]) -> None:
         used = self._content.policy_counts
         for count in counts:
-            number, ends_at = used.get(_key(count), (0, 0))
+            number, ends_at = used.get(_count_key(count), (0, 0))
             if number:
-                used[_key(count)] = (number - 1, ends_at)
+                used[_count_key(count)] = (number - 1, ends_at)
 
 
-def _key(count: WindowCount) -> CountKey:
+def _count_key(count: WindowCount) -> CountKey:
     return count.tenant, count.name, count.begins_at

@@ -19,7 +19,7 @@ from weft.ports.retention import (
     StoreSize,
 )
 from weft.stores.memory.content import MemoryContent, StoredRun
-from weft.stores.removal import RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts
+from weft.stores.removal import RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts, with_sums
 from weft.stores.rules import make_cursor, parse_cursor
 
 
@@ -40,8 +40,14 @@ class MemoryRetention:
                 content.write_entry(with_counts(entry, result))
         return result
 
-    async def doom_each(self, uids: Sequence[RunUid], rule: DoomRule) -> Sequence[DoomResult]:
-        return [await self.doom(uid, rule) for uid in uids]
+    async def doom_each(
+        self, uids: Sequence[RunUid], rule: DoomRule, entry: AuditEntry | None = None
+    ) -> Sequence[DoomResult]:
+        results = [await self.doom(uid, rule) for uid in uids]
+        written = with_sums(entry, results) if entry is not None and not rule.dry_run else None
+        if written is not None:
+            self._content.write_entry(written)
+        return results
 
     async def clear(self, *, limit: int) -> Cleared:
         left, runs = limit, 0

@@ -34,10 +34,10 @@ class PostgresAccess:
 
     async def find(self, digest: str) -> ApiKey | None:
         row = await fetch_row(self._pool, f"{_SELECT} WHERE digest = $1", digest)
-        return None if row is None else _key(row)
+        return None if row is None else _api_key(row)
 
     async def keys(self) -> Sequence[ApiKey]:
-        return [_key(row) for row in await fetch(self._pool, f"{_SELECT} ORDER BY created_at, id")]
+        return [_api_key(row) for row in await fetch(self._pool, f"{_SELECT} ORDER BY created_at, id")]
 
     async def revoke(self, id: str, *, now: Millis) -> bool:
         return bool(await fetch_value(self._pool, _REVOKE, id, now))
@@ -54,7 +54,7 @@ class PostgresAccess:
         return bytes(known)
 
 
-def _key(row: Record) -> ApiKey:
+def _api_key(row: Record) -> ApiKey:
     return ApiKey(
         id=row["id"],
         digest=row["digest"],

@@ -102,7 +102,8 @@ async def apply_moves(session: Session, accepted: Sequence[Append], reserved: di
     rows = [(*values_of(row), run_of(row.scope)) for _, row in changed_rows(ledger)]
     if rows:
         await session.executemany(_WRITE, rows)
-    for uid, *call in ledger.gone:
-        await session.execute(_FREE, uid, *call)
-    for (uid, *call), made in ledger.made.items():
-        await session.execute(_RESERVE, uid, *call, reservation_text(made))
+    if ledger.gone:
+        await session.executemany(_FREE, ledger.gone)
+    if ledger.made:
+        made = [(*call, reservation_text(reservation)) for call, reservation in ledger.made.items()]
+        await session.executemany(_RESERVE, made)

@@ -64,7 +64,7 @@ def commit_values(appends: Sequence[Append], host: HostId, wal: int | None = Non
     ]
     snapshots = snapshot_columns([(append.uid, append.snapshot) for append in appends])
     targets = [mail.to for append in appends for mail in append.mail]
-    return [*heads, *_events(appends), *snapshots, targets, _parts(appends, wal)]
+    return [*heads, *_events(appends), *snapshots, targets, _rare_parts(appends, wal)]
 
 
 def _events(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int], list[int], list[str]]:
@@ -80,7 +80,7 @@ def _events(appends: Sequence[Append]) -> tuple[list[int], list[int], list[int],
     return places, seqs, ats, crcs, bodies
 
 
-def _parts(appends: Sequence[Append], wal: int | None) -> str | None:
+def _rare_parts(appends: Sequence[Append], wal: int | None) -> str | None:
     """Return the parts that only some appends have, as JSON; None if no append has any."""
     parts: dict[str, list[Any]] = {}
     for place, append in enumerate(appends, 1):

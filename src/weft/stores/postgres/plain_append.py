@@ -20,7 +20,7 @@ EVENTS_MAX = 4
 """Appends with more events are rare, and ``commit.py`` is faster for them."""
 
 
-def _text(events: int, *extra: str) -> str:
+def _append_text(events: int, *extra: str) -> str:
     start = 7 + len(extra)
     rows = ", ".join(
         f"(${first}::bigint, ${first + 1}::bigint, ${first + 2}::bigint, ${first + 3}::text)"
@@ -33,9 +33,9 @@ def _text(events: int, *extra: str) -> str:
     )
 
 
-_TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
+_TEXTS = [_append_text(events) for events in range(1, EVENTS_MAX + 1)]
 # A separate statement, because updating the index of ``idle_until`` would slow down every append.
-_IDLE_TEXTS = [_text(events, "idle_until = $7") for events in range(1, EVENTS_MAX + 1)]
+_IDLE_TEXTS = [_append_text(events, "idle_until = $7") for events in range(1, EVENTS_MAX + 1)]
 
 
 def plain_statement(append: Append, host: HostId) -> tuple[str, list[Any]] | None:

@@ -25,7 +25,7 @@ from weft.ports.store import OPEN_STATUSES
 from weft.stores.postgres.holds import AUDIT, entry_values
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.session import SCHEMA, Record, Session
-from weft.stores.removal import DOOMED_UID, RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts
+from weft.stores.removal import DOOMED_UID, RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts, with_sums
 from weft.stores.rules import LAST_CHARACTER, make_cursor, parse_cursor
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
@@ -84,10 +84,16 @@ class PostgresRetention:
 
         return await self._pool.run(work)
 
-    async def doom_each(self, uids: Sequence[RunUid], rule: DoomRule) -> Sequence[DoomResult]:
+    async def doom_each(
+        self, uids: Sequence[RunUid], rule: DoomRule, entry: AuditEntry | None = None
+    ) -> Sequence[DoomResult]:
         async def work(session: Session) -> list[DoomResult]:
             async with session.transaction():
-                return [await _doom(session, uid, rule, None) for uid in sorted(uids)]
+                results = [await _doom(session, uid, rule, None) for uid in sorted(uids)]
+                written = with_sums(entry, results) if entry is not None and not rule.dry_run else None
+                if written is not None:
+                    await session.execute(AUDIT, *entry_values(written))
+                return results
 
         found = dict(zip(sorted(uids), await self._pool.run(work), strict=True))
         return [found[uid] for uid in uids]
@@ -124,7 +130,7 @@ class PostgresRetention:
 
 
 async def _doom(session: Session, uid: RunUid, rule: DoomRule, entry: AuditEntry | None) -> DoomResult:
-    """Judge and mark a tree, inside a transaction. All its rows are locked before they are judged."""
+    """Mark a tree for deletion if that is allowed, inside a transaction. Its rows are locked before they are read."""
     uids: list[str] = []
     while True:
         before = uids

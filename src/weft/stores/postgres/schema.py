@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,14 +24,15 @@ class Migration(msgspec.Struct, frozen=True):
     sql: str
 
 
-def _read(file: Path) -> Migration:
+def _read_migration(file: Path) -> Migration:
     number, _, name = file.stem.partition("_")
     return Migration(int(number), name, file.read_text("utf-8"))
 
 
-MIGRATIONS = [_read(file) for file in sorted((Path(__file__).parent / "migrations").glob("*.sql"))]
+MIGRATIONS = [_read_migration(file) for file in sorted((Path(__file__).parent / "migrations").glob("*.sql"))]
 NEWEST = MIGRATIONS[-1].number
 
+_TABLE = re.compile(r"^(CREATE|DROP) TABLE (\w+)", re.MULTILINE)
 _CREATE_SCHEMA = (
     f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}; "
     "CREATE TABLE migrations (number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL)"
@@ -43,7 +45,23 @@ async def pending_migrations(url: str) -> Sequence[Migration]:
     session = await connect(address)
     try:
         with translate_errors(address):
-            return _after(await _version(session, address), address)
+            return _after(await _schema_version(session, address), address)
+    finally:
+        await close_session(session)
+
+
+async def missing_tables(url: str) -> Sequence[str]:
+    """Return the tables of this schema that the database lacks. Changes nothing."""
+    known: set[str] = set()
+    for one in MIGRATIONS:
+        for verb, name in _TABLE.findall(one.sql):
+            (known.add if verb == "CREATE" else known.discard)(name)
+    address = address_of(url, "fast")
+    session = await connect(address)
+    try:
+        with translate_errors(address):
+            rows = await session.fetch("SELECT tablename FROM pg_tables WHERE schemaname = $1", SCHEMA)
+        return sorted(known - {str(row["tablename"]) for row in rows})
     finally:
         await close_session(session)
 
@@ -61,14 +79,14 @@ async def migrate(url: str) -> Sequence[Migration]:
 async def apply_migrations(session: Session, address: Address, upto: int = NEWEST) -> Sequence[Migration]:
     """Apply the missing migrations in an open session, up to number ``upto``. Returns those that were applied."""
     with translate_errors(address):
-        if not _after(await _version(session, address), address):
+        if not _after(await _schema_version(session, address), address):
             return []
         async with session.transaction():
             # Hosts that start together wait for the first of them, however long its migration takes.
             await session.execute("SET LOCAL lock_timeout = 0")
             await session.execute("SELECT pg_advisory_xact_lock($1)", LOCK, timeout=None)
             # Another host may have migrated meanwhile, so the version is read again under the lock.
-            version = await _version(session, address)
+            version = await _schema_version(session, address)
             wanted = [one for one in _after(version, address) if one.number <= upto]
             if version == 0 and wanted:
                 await session.execute(_CREATE_SCHEMA)
@@ -87,7 +105,7 @@ def _after(version: int, address: Address) -> list[Migration]:
     return [one for one in MIGRATIONS if one.number > version]
 
 
-async def _version(session: Session, address: Address) -> int:
+async def _schema_version(session: Session, address: Address) -> int:
     """Return the number of the last migration; 0 without migrations. Raises Corrupt if the schema is not Weft's."""
     # Counted first: another host may commit its migration between the two questions.
     tables = await session.fetchval("SELECT count(*) FROM pg_tables WHERE schemaname = $1", SCHEMA)

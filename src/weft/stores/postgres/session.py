@@ -54,9 +54,9 @@ def address_of(url: str, durability: str) -> Address:
         parts = urlsplit(url)
         _ = parts.port
     except ValueError as error:
-        raise UsageError(f"{url!r} is not the URL of a database: {error}.", hint=_EXAMPLE) from None
+        raise UsageError(f"{shown_url(url)!r} is not the URL of a database: {error}.", hint=_EXAMPLE) from None
     if parts.scheme not in {"postgresql", "postgres"}:
-        raise UsageError(f"{url!r} is not the URL of a Postgres database.", hint=_EXAMPLE)
+        raise UsageError(f"{shown_url(url)!r} is not the URL of a Postgres database.", hint=_EXAMPLE)
     return Address(url, durability)
 
 

@@ -25,6 +25,7 @@ from weft.stores.redis.client import (
     move_client,
     new_client,
 )
+from weft.stores.redis.task_end import end_tasks
 
 T = TypeVar("T")
 
@@ -132,8 +133,5 @@ class RedisBuckets:
     async def close(self) -> None:
         self._closed = True
         while self._tasks:
-            tasks = list(self._tasks)
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            await end_tasks(*self._tasks)
         await disconnect(self._client)

@@ -23,6 +23,7 @@ from weft.stores.redis.client import (
     in_time,
     new_client,
 )
+from weft.stores.redis.task_end import end_tasks
 
 log = logging.getLogger("weft")
 
@@ -33,8 +34,6 @@ WAKE_SECONDS_MIN = 0.01
 """Hints wake a host at most this often, because each wake-up is a query of the store."""
 CLOSE_SECONDS = 0.5
 """How long a process that ends waits for its last hint to be sent."""
-CANCEL_SECONDS = 0.1
-"""How long to wait for the end of a task before it is cancelled again."""
 POLLING = "until it is back, hosts find the work of others by polling"
 
 
@@ -149,9 +148,7 @@ class RedisHints:
                     raise TimeoutError(f"it did not answer within {ANSWER_SECONDS * 1000:.0f} ms")
                 message = answer.result()
             finally:
-                if not answer.done():
-                    answer.cancel()
-                    await asyncio.wait({answer})
+                await end_tasks(answer)
             if message is not None and message["type"] == "pong":
                 return
             if message is not None:
@@ -182,16 +179,9 @@ class RedisHints:
     async def close(self) -> None:
         """Wait for hints on their way, though not for a server that does not answer, and disconnect."""
         if self._listening is not None:
-            await _end(self._listening)
+            await end_tasks(self._listening)
         if self._waking is not None:
             self._waking.cancel()
         if self._sending is not None and not await in_time(self._sending, CLOSE_SECONDS):
-            await _end(self._sending)
+            await end_tasks(self._sending)
         await disconnect(self._client)
-
-
-async def _end(task: asyncio.Task[None]) -> None:
-    """Cancel a task until it is over. The client library may take a cancellation for a time limit and go on."""
-    while not task.done():
-        task.cancel()
-        await asyncio.wait({task}, timeout=CANCEL_SECONDS)

@@ -42,13 +42,13 @@ class SqliteAccess:
     async def find(self, digest: str) -> ApiKey | None:
         def work(connection: apsw.Connection) -> ApiKey | None:
             row = connection.execute(f"{_SELECT} WHERE digest = ?", (digest,)).fetchone()
-            return None if row is None else _key(row)
+            return None if row is None else _api_key(row)
 
         return self._reader.read(work)
 
     async def keys(self) -> Sequence[ApiKey]:
         text = f"{_SELECT} ORDER BY created_at, id"
-        return await self._reader.read_in_thread(lambda connection: [_key(row) for row in connection.execute(text)])
+        return await self._reader.read_in_thread(lambda connection: [_api_key(row) for row in connection.execute(text)])
 
     async def revoke(self, id: str, *, now: Millis) -> bool:
         def work(connection: apsw.Connection) -> bool:
@@ -77,7 +77,7 @@ class SqliteAccess:
         return stored if stored is not None else await self._writer.small(work)
 
 
-def _key(row: tuple[Any, ...]) -> ApiKey:
+def _api_key(row: tuple[Any, ...]) -> ApiKey:
     key_id, digest, name, tenant, scopes, groups, created_at, expires_at, revoked_at = row
     return ApiKey(
         id=key_id,

@@ -70,7 +70,7 @@ def back_up(source: Path, target: Path) -> Backup:
     """
     if not source.is_file():
         raise NotFound(f"There is no store {source}.", hint="Name it: --url sqlite:///shop/weft.db")
-    if target.exists():
+    if os.path.lexists(target):  # also a link to nothing
         raise Refused(
             f"{target} exists already, and was not changed.",
             hint="Name another file for each backup, with its date.",
@@ -251,11 +251,16 @@ def _known_digest(file: Path) -> str | None:
 def _write_digest(target: Path, digest: str) -> None:
     path = digest_file(target)
     draft = path.with_name(f".{path.name}.part")
-    with draft.open("w", encoding="ascii") as file:
+    draft.unlink(missing_ok=True)
+    with open(draft, "x", encoding="ascii", opener=_private) as file:
         file.write(f"{digest}  {target.name}\n")
         file.flush()
         os.fsync(file.fileno())
     draft.rename(path)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _sync_and_digest(path: Path) -> str:

@@ -45,7 +45,9 @@ class SqliteBlobs:
                 connection.executemany("INSERT OR IGNORE INTO blob_links (parent, child) VALUES (?, ?)", links)
             return digest
 
-        return await (self._writer.small(work) if len(data) <= SMALL_BYTES_MAX else self._writer.large(work))
+        if len(data) > SMALL_BYTES_MAX:
+            return await self._writer.large(work)
+        return await self._writer.before_commit(work)
 
     async def get(self, digest: str) -> bytes:
         size = self._reader.read(lambda connection: _size(connection, digest))

@@ -44,7 +44,7 @@ class SqliteBudgets:
         self._writer = writer
 
     async def read(self, scopes: Sequence[str]) -> Sequence[LedgerRow]:
-        return self._reader.read(lambda connection: _read(connection, scopes))
+        return self._reader.read(lambda connection: _read_ledger(connection, scopes))
 
     async def forget(self, *, ended_before: Millis) -> int:
         def work(connection: apsw.Connection) -> int:
@@ -57,7 +57,7 @@ class SqliteBudgets:
 def apply_moves(connection: apsw.Connection, append: Append, num: int) -> None:
     """Apply the moves of an append that was accepted, in its transaction. ``num`` is the number of its run."""
     reserved = reservations_of(append.uid, connection.execute(_RESERVED, (num,)).fetchall())
-    ledger = Ledger(_read(connection, touched_scopes(append, reserved.values())), reserved)
+    ledger = Ledger(_read_ledger(connection, touched_scopes(append, reserved.values())), reserved)
     append.answers = ledger.apply(append.uid, append.ledger)
     rows = [(*values_of(row), run_of(row.scope)) for _, row in changed_rows(ledger)]
     if rows:
@@ -68,5 +68,5 @@ def apply_moves(connection: apsw.Connection, append: Append, num: int) -> None:
         connection.execute(_RESERVE, (num, *key[1:], reservation_text(made)))
 
 
-def _read(connection: apsw.Connection, scopes: Sequence[str]) -> list[LedgerRow]:
+def _read_ledger(connection: apsw.Connection, scopes: Sequence[str]) -> list[LedgerRow]:
     return [row_of(row) for row in connection.execute(_READ, (msgspec.json.encode(list(scopes)).decode(),))]

@@ -41,7 +41,7 @@ class SqliteDefinitions:
 
     async def put(self, definition: Definition) -> bool:
         def work(connection: apsw.Connection) -> bool:
-            known = _read(connection, definition.name, definition.version)
+            known = _read_definition(connection, definition.name, definition.version)
             if known is None:
                 _insert(connection, definition)
                 return True
@@ -55,7 +55,7 @@ class SqliteDefinitions:
         return await self._writer.small(work)
 
     async def get(self, name: str, version: str) -> Definition | None:
-        return self._reader.read(lambda connection: _read(connection, name, version))
+        return self._reader.read(lambda connection: _read_definition(connection, name, version))
 
     async def versions(self, name: str | None = None) -> Sequence[Definition]:
         text = f"{_SELECT} WHERE ?1 IS NULL OR name = ?1 ORDER BY name, created_at, rowid"
@@ -83,7 +83,7 @@ class SqliteDefinitions:
         return await self._writer.large(work)
 
 
-def _read(connection: apsw.Connection, name: str, version: str) -> Definition | None:
+def _read_definition(connection: apsw.Connection, name: str, version: str) -> Definition | None:
     row = connection.execute(f"{_SELECT} WHERE name = ? AND version = ?", (name, version)).fetchone()
     return None if row is None else _definition(row)
 

@@ -23,7 +23,7 @@ EVENTS_MAX = 4
 """Appends with more events are rare, and ``commit.py`` is faster for them."""
 
 
-def _text(events: int, extra: str = "") -> str:
+def _append_text(events: int, extra: str = "") -> str:
     return (
         "BEGIN IMMEDIATE; "
         f"UPDATE runs SET seq = ?, updated_at = ?{extra} {GUARD}; "
@@ -33,8 +33,8 @@ def _text(events: int, extra: str = "") -> str:
     )
 
 
-_TEXTS = [_text(events) for events in range(1, EVENTS_MAX + 1)]
-_IDLE_TEXTS = [_text(events, ", idle_until = ?") for events in range(1, EVENTS_MAX + 1)]
+_TEXTS = [_append_text(events) for events in range(1, EVENTS_MAX + 1)]
+_IDLE_TEXTS = [_append_text(events, ", idle_until = ?") for events in range(1, EVENTS_MAX + 1)]
 
 
 def try_plain_append(writer: Writer, append: Append, host: HostId) -> bool:

@@ -40,12 +40,12 @@ class SqlitePolicies:
         row = self._reader.read(
             lambda connection: connection.execute(f"{_SELECT} WHERE version = ?", (version,)).fetchone()
         )
-        return None if row is None else _policy(row)
+        return None if row is None else _stored_policy(row)
 
     async def history(self, *, upto: int | None = None, limit: int = 100) -> Sequence[StoredPolicy]:
         text = f"{_SELECT} WHERE version <= ? ORDER BY version DESC LIMIT ?"
         values = (_LAST if upto is None else upto, limit)
-        return self._reader.read(lambda connection: [_policy(row) for row in connection.execute(text, values)])
+        return self._reader.read(lambda connection: [_stored_policy(row) for row in connection.execute(text, values)])
 
     async def put(self, policy: StoredPolicy) -> bool:
         def work(connection: apsw.Connection) -> bool:
@@ -58,11 +58,11 @@ class SqlitePolicies:
         def work(connection: apsw.Connection) -> WindowCount | None:
             connection.execute("DELETE FROM policy_counts WHERE ends_at <= ?", (now,))
             for count in counts:
-                used = connection.execute(_USED, _key(count)).get
+                used = connection.execute(_USED, _count_key(count)).get
                 if used is not None and used >= count.limit:
                     return count
             for count in counts:
-                connection.execute(_TAKE, (*_key(count), count.ends_at))
+                connection.execute(_TAKE, (*_count_key(count), count.ends_at))
             return None
 
         return await self._writer.small(work)
@@ -70,15 +70,15 @@ class SqlitePolicies:
     async def give_back(self, counts: Sequence[WindowCount]) -> None:
         def work(connection: apsw.Connection) -> None:
             for count in counts:
-                connection.execute(_GIVE_BACK, _key(count))
+                connection.execute(_GIVE_BACK, _count_key(count))
 
         await self._writer.small(work)
 
 
-def _key(count: WindowCount) -> tuple[str, str, int]:
+def _count_key(count: WindowCount) -> tuple[str, str, int]:
     return count.tenant, count.name, count.begins_at
 
 
-def _policy(row: tuple[Any, ...]) -> StoredPolicy:
+def _stored_policy(row: tuple[Any, ...]) -> StoredPolicy:
     version, text, by, at, reason = row
     return StoredPolicy(version=version, text=text, by=by, at=at, reason=reason)

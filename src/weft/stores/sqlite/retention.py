@@ -23,7 +23,7 @@ from weft.ports.retention import (
     StoreSize,
 )
 from weft.ports.store import OPEN_STATUSES
-from weft.stores.removal import DOOMED_UID, RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts
+from weft.stores.removal import DOOMED_UID, RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts, with_sums
 from weft.stores.rules import LAST_CHARACTER, make_cursor, parse_cursor
 from weft.stores.sqlite.holds import write_entry
 from weft.stores.sqlite.reader import SqliteReader
@@ -31,16 +31,20 @@ from weft.stores.sqlite.rows import unindex_attributes
 from weft.stores.sqlite.writer import Writer
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
-_TREE = (
-    "WITH RECURSIVE tree (uid) AS (SELECT uid FROM runs WHERE uid = ?1 "
-    "UNION ALL SELECT r.uid FROM tree t JOIN runs r ON r.parent = t.uid) "
-    "SELECT r.uid, r.id, r.parent, r.status, r.seq, r.ended_at, r.attributes, h.uid IS NOT NULL, "
+_TREES = (
+    "WITH RECURSIVE tree (root, uid) AS "
+    "(SELECT r.uid, r.uid FROM json_each(?1) asked CROSS JOIN runs r ON r.uid = asked.value "
+    "UNION ALL SELECT t.root, r.uid FROM tree t CROSS JOIN runs r ON r.parent = t.uid) "
+    "SELECT t.root, r.uid, r.id, r.parent, r.status, r.seq, r.ended_at, r.attributes, h.uid IS NOT NULL, "
     "EXISTS (SELECT 1 FROM attributes a JOIN runs n ON n.num = a.run "
     f"WHERE a.name = ?2 AND a.value = json_quote(r.uid) AND n.status IN ({_OPEN})) "
     # CROSS keeps the order: SQLite would visit all runs and look each of them up in the tree.
-    "FROM tree t CROSS JOIN runs r ON r.uid = t.uid LEFT JOIN holds h ON h.uid = r.uid ORDER BY r.uid <> ?1"
+    "FROM tree t CROSS JOIN runs r ON r.uid = t.uid LEFT JOIN holds h ON h.uid = r.uid ORDER BY r.uid <> t.root"
 )
-_DOOM = f"UPDATE runs SET uid = '{DOOMED_UID}' || num || ':' || uid, status = '{DOOMED}' WHERE uid = ?"
+_DOOM = (
+    f"UPDATE runs SET uid = '{DOOMED_UID}' || num || ':' || uid, status = '{DOOMED}' "
+    "WHERE uid IN (SELECT value FROM json_each(?))"
+)
 _DOOMED = f"SELECT num, attributes FROM runs WHERE status = '{DOOMED}' AND id <> uid ORDER BY created_at, uid LIMIT ?"
 PARTS = {
     "events": "num",
@@ -59,8 +63,8 @@ PARTS = {
 }
 """The tables with rows of runs, and their keys. Attributes are found by the row of the run."""
 # The largest number is used again by SQLite once its row is gone, and writers remember the numbers of runs.
-_REMOVE = "DELETE FROM runs WHERE num = ?1 AND num < (SELECT max(num) FROM runs)"
-_FREE_ID = "UPDATE runs SET id = uid WHERE num = ?"
+_REMOVE = "DELETE FROM runs WHERE num IN (SELECT value FROM json_each(?)) AND num < (SELECT max(num) FROM runs)"
+_FREE_ID = "UPDATE runs SET id = uid WHERE num IN (SELECT value FROM json_each(?))"
 _TURN = (
     "INSERT INTO turns (name, host, until) VALUES ('retention', ?1, ?2 + ?3) ON CONFLICT (name) DO UPDATE "
     "SET host = excluded.host, until = excluded.until WHERE host = excluded.host OR until <= ?2"
@@ -77,6 +81,7 @@ _SHORTEN = (
     "(SELECT e.num FROM runs r JOIN events e ON e.run = r.num WHERE r.uid = ? AND e.seq <= r.cut LIMIT ?)"
 )
 ENDED = EndedRun.__struct_fields__
+NO_ATTRIBUTES = "{}"
 
 
 class SqliteRetention:
@@ -89,8 +94,10 @@ class SqliteRetention:
     async def doom(self, uid: RunUid, rule: DoomRule, entry: AuditEntry | None = None) -> DoomResult:
         return await self._writer.large(lambda connection: _doom(connection, uid, rule, entry))
 
-    async def doom_each(self, uids: Sequence[RunUid], rule: DoomRule) -> Sequence[DoomResult]:
-        return await self._writer.large(lambda connection: [_doom(connection, uid, rule, None) for uid in uids])
+    async def doom_each(
+        self, uids: Sequence[RunUid], rule: DoomRule, entry: AuditEntry | None = None
+    ) -> Sequence[DoomResult]:
+        return await self._writer.large(lambda connection: _doom_each(connection, uids, rule, entry))
 
     async def clear(self, *, limit: int) -> Cleared:
         # Mostly there is nothing to do, so look first without a write transaction.
@@ -156,13 +163,37 @@ class SqliteRetention:
 
 def _doom(connection: apsw.Connection, uid: RunUid, rule: DoomRule, entry: AuditEntry | None) -> DoomResult:
     """Judge a tree and mark its rows."""
-    tree = [_tree_run(row) for row in connection.execute(_TREE, (uid, rule.named_by))]
-    result = judge_doom(tree, rule)
-    if result.outcome is DoomOutcome.DOOMED and not rule.dry_run:
-        connection.executemany(_DOOM, [(run.uid,) for run in tree])
-        if entry is not None:
-            write_entry(connection, with_counts(entry, result))
+    (result,) = _judge_each(connection, [uid], rule)
+    if entry is not None and result.outcome is DoomOutcome.DOOMED and not rule.dry_run:
+        write_entry(connection, with_counts(entry, result))
     return result
+
+
+def _doom_each(
+    connection: apsw.Connection, uids: Sequence[RunUid], rule: DoomRule, entry: AuditEntry | None
+) -> list[DoomResult]:
+    """Judge and mark several trees, and write one entry for all of them."""
+    results = _judge_each(connection, uids, rule)
+    written = with_sums(entry, results) if entry is not None and not rule.dry_run else None
+    if written is not None:
+        write_entry(connection, written)
+    return results
+
+
+def _judge_each(connection: apsw.Connection, uids: Sequence[RunUid], rule: DoomRule) -> list[DoomResult]:
+    """Judge trees, and mark the rows of those that may go. Every statement is for all trees.
+
+    Between two statements this thread waits for the interpreter, while others wait for the transaction.
+    """
+    trees: dict[RunUid, list[TreeRun]] = {uid: [] for uid in uids}
+    rows: list[Any] = connection.execute(_TREES, (_json(uids), rule.named_by)).fetchall()
+    for root, *row in rows:
+        trees[root].append(_tree_run(row))
+    results = {uid: judge_doom(tree, rule) for uid, tree in trees.items()}
+    doomed = [run.uid for uid in trees if results[uid].outcome is DoomOutcome.DOOMED for run in trees[uid]]
+    if doomed and not rule.dry_run:
+        connection.execute(_DOOM, (_json(doomed),))
+    return [results[uid] for uid in uids]
 
 
 def _clear(connection: apsw.Connection, limit: int) -> Cleared:
@@ -176,9 +207,11 @@ def _clear(connection: apsw.Connection, limit: int) -> Cleared:
     if left <= 0:
         return Cleared(limit, 0)
     for num, attributes in doomed:
-        unindex_attributes(connection, num, msgspec.json.decode(attributes))
-        connection.execute(_FREE_ID, (num,))
-        connection.execute(_REMOVE, (num,))
+        if attributes != NO_ATTRIBUTES:
+            unindex_attributes(connection, num, msgspec.json.decode(attributes))
+    if nums:
+        connection.execute(_FREE_ID, (_json(nums),))
+        connection.execute(_REMOVE, (_json(nums),))
     # Rows that had the largest number before.
     connection.execute(f"DELETE FROM runs WHERE status = '{DOOMED}' AND id = uid AND num < (SELECT max(num) FROM runs)")
     return Cleared(limit - left, len(doomed))
@@ -230,5 +263,5 @@ def _tree_run(row: Sequence[Any]) -> TreeRun:
     )
 
 
-def _json(values: Sequence[int]) -> str:
+def _json(values: Sequence[int] | Sequence[str]) -> str:
     return msgspec.json.encode(values).decode()

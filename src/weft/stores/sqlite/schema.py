@@ -15,7 +15,7 @@ APPLICATION_ID = 0x57454654  # "WEFT", in the file's header
 
 def migrate(connection: apsw.Connection, path: Path) -> None:
     """Upgrade the file to the newest schema. Raises NewerSchema, or Corrupt if it belongs to another program."""
-    if _version(connection) == NEWEST and connection.pragma("application_id") == APPLICATION_ID:
+    if _schema_version(connection) == NEWEST and connection.pragma("application_id") == APPLICATION_ID:
         return
     # Another process may have migrated the file meanwhile, so the version is read again inside the transaction.
     connection.execute("BEGIN IMMEDIATE")
@@ -32,19 +32,40 @@ def migrate(connection: apsw.Connection, path: Path) -> None:
 def pending_migrations(path: Path | None) -> list[Path]:
     """Return the migrations that opening the store would apply; all of them without a file. Changes nothing.
 
-    Raises NewerSchema.
+    Raises NewerSchema, or Corrupt if it belongs to another program.
     """
     if path is None:
         return FILES
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
     try:
-        return _after(_version(connection), path)
+        pending = _after(_schema_version(connection), path)
+        if pending:
+            _check_owner(connection, path)
+        return pending
     finally:
         connection.close()
 
 
+def missing_tables(path: Path) -> list[str]:
+    """Return the tables and indexes of this schema that the file lacks. Changes nothing."""
+    blank = apsw.Connection(":memory:")
+    connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)
+    try:
+        migrate(blank, path)
+        return sorted(_names(blank) - _names(connection))
+    finally:
+        connection.close()
+        blank.close()
+
+
+def _names(connection: apsw.Connection) -> set[str]:
+    return {
+        str(name) for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE name NOT LIKE 'sqlite_%'")
+    }
+
+
 def _apply(connection: apsw.Connection, path: Path) -> None:
-    for file in _after(_version(connection), path):
+    for file in _after(_schema_version(connection), path):
         connection.execute(file.read_text("utf-8"))
     connection.execute(f"PRAGMA user_version = {NEWEST}")
     connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
@@ -67,5 +88,5 @@ def _check_owner(connection: apsw.Connection, path: Path) -> None:
         )
 
 
-def _version(connection: apsw.Connection) -> int:
+def _schema_version(connection: apsw.Connection) -> int:
     return int(connection.pragma("user_version"))

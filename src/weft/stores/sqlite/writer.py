@@ -27,6 +27,8 @@ COMMIT_S_MAX = 0.001
 SAMPLE_S_MAX = 0.004
 """A single commit counts as at most this long, because a checkpoint or a busy disk may slow down just one."""
 SAMPLE_WEIGHT = 1 / 8
+SYNCED = 2
+"""The number of ``synchronous = full``, with which every commit survives a loss of power."""
 BUSY_MS = 3_500
 """How long a transaction waits for the lock of another process, counted from its call."""
 BUSY_MS_MIN = 200
@@ -45,6 +47,7 @@ class Writer:
         """Held while the connection is used."""
         self.numbers: dict[str, tuple[int, int]] = {}
         """Row numbers of runs and checksums of their uids, by uid. Guarded by the lock."""
+        self._is_synced = connection.pragma("synchronous") == SYNCED
         self._commit_s = 0.0
         self._busy_ms = -1
 
@@ -92,6 +95,22 @@ class Writer:
         """Run a transaction of any length."""
         return await self._on_thread(self._transact, work)
 
+    async def before_commit(self, work: Work[T]) -> T:
+        """Run a small transaction that only matters once a later one of this file refers to it. It is not synced.
+
+        A later commit syncs the WAL up to its own end. So wherever it survives a loss of power, this does, too.
+        """
+        if self.lock.acquire(blocking=False):
+            try:
+                if self._busy_ms:
+                    self._wait_ms(0)
+                return self._unsynced(work)
+            except apsw.BusyError:
+                pass
+            finally:
+                self.lock.release()
+        return await self._on_thread(self._unsynced, work)
+
     async def read(self, work: Work[T]) -> T:
         """Read from the writing connection, outside a transaction."""
         if self.lock.acquire(blocking=False):
@@ -133,6 +152,15 @@ class Writer:
         result = self._transact(work)
         self._record_duration(time.perf_counter() - began)
         return result
+
+    def _unsynced(self, work: Work[T]) -> T:
+        if not self._is_synced:
+            return self._transact(work)
+        self._connection.execute("PRAGMA synchronous = normal")
+        try:
+            return self._transact(work)
+        finally:
+            self._connection.execute("PRAGMA synchronous = full")
 
     def _record_duration(self, took_s: float) -> None:
         self._commit_s += (min(took_s, SAMPLE_S_MAX) - self._commit_s) * SAMPLE_WEIGHT

@@ -19,7 +19,7 @@ export function Differences({ a, b, changed, selected }: Props): ReactElement {
       {shown.map((one, at) => (
         <div key={at} className="difference">
           <h3><code>{one.place || "the run"}</code> <span className="muted">{one.aspect}</span></h3>
-          <table>
+          <table className="rows">
             <thead><tr><th scope="col">where</th><th scope="col">A: {a}</th><th scope="col">B: {b}</th></tr></thead>
             <tbody>{(one.changes ?? []).map((change, index) => <Change key={index} change={change} />)}</tbody>
           </table>
@@ -37,7 +37,7 @@ export function isAt(place: string, box: string): boolean {
 }
 
 function Change({ change }: { change: ChangedValue }): ReactElement {
-  return <tr><td><code>{change.pointer || "whole"}</code></td><td><Shown value={change.a} /></td><td><Shown value={change.b} /></td></tr>;
+  return <tr><td data-title="where"><code>{change.pointer || "whole"}</code></td><td data-title="A"><Shown value={change.a} /></td><td data-title="B"><Shown value={change.b} /></td></tr>;
 }
 
 function Shown({ value }: { value: unknown }): ReactElement {

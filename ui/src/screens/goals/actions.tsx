@@ -18,8 +18,8 @@ export function Actions({ asked, plan }: { asked: Asked; plan: PlanView | undefi
   const isComplete = isReady && Object.keys(plan.missing_facts).length === 0;
   return (
     <span className="row">
-      <button type="button" className="primary" disabled={!isReady || !may(me, "start")} onClick={() => setOpen("run")}>Run</button>
-      <button type="button" disabled={!isComplete || !may(me, "operate") || Boolean(me?.tenant)} onClick={() => setOpen("freeze")}>Freeze</button>
+      {may(me, "start") && <button type="button" className="primary" disabled={!isReady} onClick={() => setOpen("run")}>Run</button>}
+      {may(me, "operate") && !me?.tenant && <button type="button" disabled={!isComplete} onClick={() => setOpen("freeze")}>Freeze</button>}
       <button type="button" disabled={asked.want.length === 0} onClick={() => copyText(pythonLines(asked.want, asked.given))}>Copy as Python</button>
       <button type="button" disabled={asked.want.length === 0} onClick={() => copyText(planCommand(asked))}>Copy as command</button>
       {open === "run" && <RunDialog asked={asked} plan={plan} onClose={() => setOpen(null)} />}

@@ -71,13 +71,14 @@ function Shown({ question, next, hasNext }: { question: ApprovalDetail; next: ()
         <Form schema={seen.form} value={answer.draft.form} findings={answer.findings} label="Answer" onChange={(form) => answer.change({ ...answer.draft, form })} />
       )}
       {question.outcome === "open" && (
-        <label className="column">Reason
+        <label className="column reason"><span>Reason <span className="muted optional">optional</span></span>
           <input value={answer.draft.reason} maxLength={1000} onChange={(event) => answer.change({ ...answer.draft, reason: event.target.value })} />
         </label>
       )}
       {answer.error !== null && <ProblemNote error={answer.error} />}
       <Buttons question={question} onLook={answer.look} />
-      {answer.looking !== null && (
+      {question.outcome !== "open" && answer.isUnsent && <Unsent answer={answer} />}
+      {answer.looking !== null && question.outcome === "open" && (
         <LastLook question={seen} isApproved={answer.looking} reason={answer.draft.reason} form={answer.form} isLast={!hasNext} onSend={answer.send} onBack={answer.back} />
       )}
     </section>
@@ -134,15 +135,30 @@ function Changed({ before, after, onTake }: { before: ApprovalDetail; after: App
   );
 }
 
+/** What was typed before somebody else was faster. */
+function Unsent({ answer }: { answer: Answering }): ReactElement {
+  const { draft, form } = answer;
+  return (
+    <section className="about column" aria-label="Not sent">
+      <div className="row"><h3 className="grow">What you typed was not sent</h3><button type="button" onClick={answer.forget}>Forget it</button></div>
+      {draft.reason && <p>Reason: <bdi>{draft.reason}</bdi></p>}
+      {draft.form && <Value value={form ?? draft.form} />}
+    </section>
+  );
+}
+
 type Answering = {
   draft: AnswerDraft; form: unknown; findings: FormFinding[]; error: unknown; looking: boolean | null;
-  change: (draft: AnswerDraft) => void; look: (isApproved: boolean) => void; send: () => void; back: () => void;
+  /** Whether something was typed that was not sent. */
+  isUnsent: boolean;
+  change: (draft: AnswerDraft) => void; look: (isApproved: boolean) => void; send: () => void; back: () => void; forget: () => void;
 };
 
 function useAnswer(question: ApprovalDetail, next: () => void): Answering {
   const me = useMe();
   const field = useMemo(() => (question.form ? schemaForm(question.form) : null), [question.form]);
-  const [draft, setDraft] = useState<AnswerDraft>(() => loadDraft(question.id) ?? { form: question.form ? newDraft(question.form) : null, reason: "" });
+  const [kept, setKept] = useState<AnswerDraft | null>(() => loadDraft(question.id));
+  const draft = useMemo(() => kept ?? { form: question.form ? newDraft(question.form) : null, reason: "" }, [kept, question.form]);
   const [findings, setFindings] = useState<FormFinding[]>([]);
   const [error, setError] = useState<unknown>(null);
   const [looking, setLooking] = useState<boolean | null>(null);
@@ -158,6 +174,10 @@ function useAnswer(question: ApprovalDetail, next: () => void): Answering {
     if (hasChanged(problem) || isDecided(problem)) void queries.invalidateQueries({ queryKey: ["question"] });
     sayUrgently(problem instanceof Error ? problem.message : "The answer was not sent.");
   };
+  const forget = (): void => {
+    forgetDraft(question.id);
+    setKept(null);
+  };
   const look = (isApproved: boolean): void => {
     if (!question.may.allowed) return;
     const found = isApproved && field ? allFindings(field, read) : [];
@@ -172,7 +192,7 @@ function useAnswer(question: ApprovalDetail, next: () => void): Answering {
     const by = me?.groups === null ? settings().name : "";
     sendAnswer(question.id, { isApproved: looking, by, reason: draft.reason, form: read.value, digest: question.digest })
       .then(() => {
-        forgetDraft(question.id);
+        forget();
         toast(looking ? "Approved" : "Rejected");
         setLooking(null);
         void queries.invalidateQueries({ queryKey: ["questions"] });
@@ -184,8 +204,8 @@ function useAnswer(question: ApprovalDetail, next: () => void): Answering {
       });
   };
   const change = (changed: AnswerDraft): void => {
-    setDraft(changed);
+    setKept(changed);
     keepDraft(question.id, changed);
   };
-  return { draft, form: read.value, findings, error, looking, change, look, send, back: () => setLooking(null) };
+  return { draft, isUnsent: kept !== null, form: read.value, findings, error, looking, change, look, send, back: () => setLooking(null), forget };
 }

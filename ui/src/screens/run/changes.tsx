@@ -23,7 +23,7 @@ export function Changes({ run }: { run: RunChosen }): ReactElement {
       {found && isAny(found) && (
         <table>
           <caption className="unseen">Changes of this run</caption>
-          <thead><tr><th scope="col">Event</th><th scope="col">When</th><th scope="col">What</th><th scope="col">Who</th><th scope="col">Why</th></tr></thead>
+          <thead><tr><th scope="col">event</th><th scope="col">when</th><th scope="col">what</th><th scope="col">who</th><th scope="col">why</th></tr></thead>
           <tbody>
             {found.forked_from && <ForkedFrom run={found.forked_from.run} seq={found.forked_from.seq} />}
             {rowsOf(found).map((row) => ("kind" in row

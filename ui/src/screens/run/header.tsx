@@ -59,10 +59,10 @@ function Path({ run }: { run: RunDetail }): ReactElement {
 
 function Version({ run }: { run: RunDetail }): ReactElement {
   const tags = run.version_tags ?? [];
-  const short = run.version.length > 2 * VERSION_CHARS - 1 ? run.version.slice(0, VERSION_CHARS) : run.version;
+  const isShort = run.version.length < 2 * VERSION_CHARS;
   return (
     <Link to={pathTo("workflows", run.workflow) + queryText({ version: run.version })} title={`${run.workflow}, version ${run.version}`} className="run-version">
-      <span className="cut"><bdi>{run.workflow}</bdi></span>{tags.map((tag) => <span key={tag}> @<bdi>{tag}</bdi></span>)} <span className="muted">· {short}</span>
+      <span className="cut"><bdi>{run.workflow}</bdi></span>{tags.map((tag) => <span key={tag}> @<bdi>{tag}</bdi></span>)} <span className="muted">· {isShort ? `version ${run.version}` : run.version.slice(0, VERSION_CHARS)}</span>
     </Link>
   );
 }

@@ -30,7 +30,7 @@ export function Data({ run }: { run: RunChosen }): ReactElement {
 function Part({ id, seq, section }: { id: string; seq: number; section: StateSection }): ReactElement {
   return (
     <section className="held-part" aria-label={section.title}>
-      <h3>{section.title}</h3>
+      <h2>{section.title}</h2>
       <dl>
         {section.values.map((value) => <Held key={value.name} id={id} seq={seq} value={value} />)}
         {section.removed.map((name) => (
@@ -56,7 +56,7 @@ function Held({ id, seq, value }: { id: string; seq: number; value: StateValue }
       {value.name && <dt className="mono">{value.name}</dt>}
       <dd>
         {value.changed && <span className="changed-word">set by event {seq} </span>}
-        {isLarge ? <>{bytesText(value.bytes)} <a href={address} download={`${value.name || "value"}.json`}>Download</a></> : <Shown value={value.value} />}
+        {isLarge ? <span className="row"><span className="muted">{bytesText(value.bytes)}</span><a href={address} download={`${value.name || "value"}.json`}>Download</a></span> : <Shown value={value.value} />}
       </dd>
     </div>
   );

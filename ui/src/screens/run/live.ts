@@ -13,6 +13,11 @@ import { isOpenRun } from "./data";
 import { newsText, withChanges, withNews } from "./live-patches";
 
 const EVERY_MS = 100;
+/** Asking again takes at most a part of the time, so that whoever looks at a busy run does not slow it down. */
+const PART = 50;
+/** What an answer takes at least, however little the server has to do for it. */
+const WAY_MS = 10;
+const EVERY_MS_MAX = 10_000;
 /** What the frames themselves bring. */
 const BROUGHT: ReadonlySet<unknown> = new Set(["detail", "standing", "explain", "picture"]);
 
@@ -47,18 +52,19 @@ function useGrownUnseen(id: string, isOpen: boolean, seq: number): void {
 function onFrame(id: string, frame: Frame, refreshAll: () => void, refreshBelow: () => void): void {
   switch (frame.event) {
     case "place": return refreshBelow();
-    case "standing":
-      onStanding(id, frame.data as ChangedStanding);
-      return refreshBelow(); // an event may change no place, and is in the log
+    case "standing": // an event may change no place, and is in the log
+      if (onStanding(id, frame.data as ChangedStanding)) refreshBelow();
+      return undefined;
     case "explain": return void queries.setQueryData<Explanation>(["run", id, "explain", null], frame.data as Explanation);
     case "run":
-      onRun(id, frame.data as ChangedRun, refreshAll);
-      return refreshBelow();
+      if (onRun(id, frame.data as ChangedRun, refreshAll)) refreshBelow();
+      return undefined;
     default: return refreshAll(); // a gap, the end, a problem
   }
 }
 
-function onStanding(id: string, change: ChangedStanding): void {
+/** Take over how the run stands. Returns whether that is news. */
+function onStanding(id: string, change: ChangedStanding): boolean {
   const key = ["run", id, "standing", null];
   const before = queries.getQueryData<StandingView>(key);
   const after = withChanges(before, change);
@@ -68,14 +74,20 @@ function onStanding(id: string, change: ChangedStanding): void {
   if (news) sayPolitely(news);
   const picture = ["run", id, "picture", null];
   if (queries.getQueryData<DrawnPicture>(picture)?.digest !== change.digest) void queries.invalidateQueries({ queryKey: picture }, { cancelRefetch: false });
+  return before?.seq !== change.seq;
 }
 
-function onRun(id: string, news: ChangedRun, refreshAll: () => void): void {
+/** Take over the run as a whole. Returns whether that is news. */
+function onRun(id: string, news: ChangedRun, refreshAll: () => void): boolean {
   const key = ["run", id, "detail", null];
   const before = queries.getQueryData<RunDetail>(key);
-  if (before === undefined || isOver(news.status)) return refreshAll();
+  if (before === undefined || isOver(news.status)) {
+    refreshAll();
+    return false;
+  }
   if (before.status !== news.status) sayPolitely(`${id} is ${news.status.replace("_", " ")}`);
   queries.setQueryData<RunDetail>(key, withNews(before, news));
+  return before.seq !== news.seq || before.status !== news.status;
 }
 
 /** Ask again for everything that is shown of a run as it is now, except for some names. */
@@ -86,19 +98,23 @@ export async function refreshRun(id: string, except?: ReadonlySet<unknown>): Pro
   );
 }
 
-/** Return a function that calls another one soon, never twice at once and not too often. */
+/** Return a function that calls another one soon, never twice at once, and less often the longer the other one takes. */
 export function gathered(act: () => Promise<void>, everyMs = EVERY_MS): () => void {
   let isWanted = false;
   let isBusy = false;
+  let notBefore = 0;
   const go = (): void => {
     isBusy = true;
     isWanted = false;
     setTimeout(() => {
+      const began = performance.now();
       void act().catch(() => undefined).then(() => {
+        const now = performance.now();
+        notBefore = now + Math.min(EVERY_MS_MAX, PART * (now - began - WAY_MS));
         isBusy = false;
         if (isWanted) go();
       });
-    }, everyMs);
+    }, Math.max(everyMs, notBefore - performance.now()));
   };
   return () => {
     if (isBusy) isWanted = true;

@@ -43,7 +43,10 @@ export class LogView<T> {
   readonly attach = (element: HTMLElement | null): (() => void) | undefined => {
     this.element = element;
     if (element === null) return undefined;
-    const observer = new ResizeObserver(() => this.measure());
+    const observer = new ResizeObserver(() => {
+      if (this.isAtEnd) element.scrollTop = element.scrollHeight;
+      this.measure();
+    });
     observer.observe(element);
     return () => {
       observer.disconnect();

@@ -14,9 +14,9 @@ const LIVE_MS = 2000;
 const DEPTH_MAX = 12;
 const FOLD_FROM = 6;
 
-/** Whether a run has relatives: a parent, or children. */
-export function useHasRelatives(run: RunDetail): boolean {
-  const family = useFamily(run.id, run.id, {});
+/** Whether a run has relatives: a parent, or children, which are asked for once that is wanted. */
+export function useHasRelatives(run: RunDetail, isWanted: boolean): boolean {
+  const family = useFamily(run.id, run.id, {}, isWanted);
   return run.parent !== null || (family.data?.pages[0]?.children.length ?? 0) > 0;
 }
 

@@ -27,7 +27,7 @@ type Props = { marked: ReadonlySet<string>; filter: RunFilter; matching: Pick<Co
 export function BulkBar({ marked, filter, matching, onClear, mayOperate }: Props): ReactElement | null {
   const [isAll, setAll] = useState(false);
   const [asked, setAsked] = useState<Verb | null>(null);
-  if (!mayOperate) return null;
+  if (!mayOperate || (matching?.count === 0 && marked.size === 0)) return null;
   const ids = [...marked];
   const number = matching ? `all ${matching.count.toLocaleString("en")}${matching.more ? " or more" : ""} that match` : "all that match";
   const isOff = ids.length === 0 && !isAll;
@@ -35,7 +35,7 @@ export function BulkBar({ marked, filter, matching, onClear, mayOperate }: Props
     <section className="bulk-bar" aria-label="What to do with many runs">
       <span className="num">{ids.length > 0 ? `${ids.length.toLocaleString("en")} marked` : <span className="muted">none marked</span>}</span>
       <span className="muted">· or</span>
-      <button type="button" className="chip" aria-pressed={isAll} disabled={matching?.count === 0} onClick={() => setAll(!isAll)}>{number}</button>
+      <button type="button" className="chip" aria-pressed={isAll} onClick={() => setAll(!isAll)}>{number}</button>
       <span className="grow" />
       {VERBS.map((one) => (
         <button key={one.verb} type="button" data-verb={one.verb} className={one.isDanger ? "danger" : undefined} disabled={isOff} onClick={() => setAsked(one)}>{one.title}</button>

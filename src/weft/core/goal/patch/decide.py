@@ -81,11 +81,11 @@ def _plan(found: GoalJudgement, *, failed: bool) -> PatchPlan:
         notes.append("The run has failed. It follows the new plan when it is retried.")
     if found.does.ends:
         notes.append("The run completes with this patch.")
-    refusals = [_refusal(finding) for finding in found.findings]
+    refusals = [_patch_refusal(finding) for finding in found.findings]
     return PatchPlan(run="", entries=_entries(found.does), notes=notes, refusals=refusals)
 
 
-def _refusal(finding: Finding) -> PatchRefusal:
+def _patch_refusal(finding: Finding) -> PatchRefusal:
     return PatchRefusal(f"patch.{finding.code}", finding.message, place=finding.path, hint=finding.suggestion)
 
 

@@ -51,13 +51,13 @@ def judge(run: PatchedRun, request: GoalRequest, env: Env) -> GoalJudgement:
     found: list[Finding] = []
     if request.says_nothing:
         hint = "Say what changes: given, goals, steps, catalogue or replan."
-        return GoalJudgement([Finding("says_nothing", "the patch says nothing.", suggestion=hint)])
+        return GoalJudgement([Finding("says_nothing", "the patch changes nothing.", suggestion=hint)])
     pool = requested_pool(run.state, run.plan, request, found)
     return _judge(run, request, pool, found, env)
 
 
 def judge_undo(run: PatchedRun, rev: int, env: Env, *, ends: bool = False) -> GoalJudgement:
-    """Judge a patch back to the goals and definitions before the patch ``rev``. Raises MissingInputs."""
+    """Judge a patch that restores the goals and definitions from before the patch ``rev``. Raises MissingInputs."""
     pool = earlier_pool(run.state, run.plan, rev)
     return _judge(run, GoalRequest(replan=True, ends=ends), pool, [], env)
 
@@ -93,7 +93,7 @@ def _known(run: PatchedRun, pool: StepPool, values: FactValues) -> KnownFacts:
 
 
 def _as_retried(run: PatchedRun) -> NeedCounts:
-    """Return the counts of the run. Those of a failed run are as they would be after a retry."""
+    """Return the counts of the run; for a failed run, the counts that it would have after a retry."""
     if run.state.status != "failed":
         return run.flow
     copy = copy_state(run.state)
@@ -103,7 +103,7 @@ def _as_retried(run: PatchedRun) -> NeedCounts:
 
 
 def _goals_over(state: GoalState, plan: GoalPlan, pool: StepPool) -> Iterator[Finding]:
-    """Yield the added goals that were dropped while they were active. They would count as skipped."""
+    """Yield a finding for each added goal that was dropped while it was active: it would count as skipped."""
     for goal in pool.goals:
         run = state.steps.get(goal)
         if run is None or goal in plan.goals or goal not in pool.fixed or state.status == "failed":
@@ -134,7 +134,7 @@ def _change(run: PatchedRun, pool: StepPool, values: FactValues, plan: GoalPlan)
 
 
 def _with_needed(run: PatchedRun, change: e.GoalChange) -> e.GoalChange:
-    """Return a change that takes up only skipped steps that are needed. The others would only be skipped again."""
+    """Return the change without the skipped steps that are not needed, which would only be skipped again."""
     if not change.taken_up:
         return change
     style = run.trial.style.trial().style
@@ -143,7 +143,7 @@ def _with_needed(run: PatchedRun, change: e.GoalChange) -> e.GoalChange:
 
 
 def _forgotten(run: PatchedRun, plan: GoalPlan, step: str) -> list[str]:
-    """Return the needs of a step whose deadline is set or has passed, and that are not the same any more."""
+    """Return the needs of a step that have changed and whose deadline is set or has passed."""
     before, after, known = run.plan.steps[step].needs, plan.steps[step].needs, run.state.steps[step]
     return sorted(fact for fact in [*known.windows, *known.decided] if before.get(fact) != after.get(fact))
 
@@ -194,5 +194,5 @@ def _would_fail(event: e.RunEnding) -> Finding:
     assert event.failure is not None
     message = f"the run would fail: {event.failure.message}."
     return Finding(
-        "would_end", message, path=event.failure.step, suggestion="Give what is lacking, or remove the goal."
+        "would_end", message, path=event.failure.step, suggestion="Give what is missing, or remove the goal."
     )

@@ -21,7 +21,7 @@ from weft.core.graph.patch.identity import GraphIdentity, identify, rename_remem
 from weft.core.graph.patch.instructions import Instructions
 from weft.core.graph.patch.joins import JoinRules, LiveScope, PatchSide, find_reroute, live_paths
 from weft.core.graph.patch.past import Fold, NodeVisit, Past, read_past
-from weft.core.graph.patch.places import Places
+from weft.core.graph.patch.places import NewPlaces
 from weft.core.graph.patch.reach import Reached, ScopeReach, nothing
 from weft.core.graph.patch.repeated import works_behind
 from weft.core.graph.patch.static_scopes import StaticScopes
@@ -123,7 +123,7 @@ class GraphJudge:
         self._refusals += instructions.refusals
         changes = [*instructions.changes, *(self._back.changes(self._rev) if self._back is not None else ())]
         leaving = {one.token for one in changes if one.token}
-        places = Places(self._old_scopes, self._new_scopes, self._same, self._before)
+        places = NewPlaces(self._old_scopes, self._new_scopes, self._same, self._before)
         self._refusals += places.refusals(leaving)
         if self._refusals:
             return self._judged(None)

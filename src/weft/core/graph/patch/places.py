@@ -1,4 +1,4 @@
-"""Everything that is live must have a place in the new graph. Pure.
+"""Check that every live token, fan-out and loop has a place in the new graph. Pure.
 
 Rules: docs/internals/patches.md#places.
 """
@@ -14,8 +14,8 @@ from weft.core.graph.tokens import Frame, GraphState, LoopRun, Path, Token
 from weft.core.run.patch_plan import PatchRefusal
 
 
-class Places:
-    """Looks for the places of live things in the new graph."""
+class NewPlaces:
+    """Finds the places of live tokens, fan-outs and loops in the new graph."""
 
     def __init__(self, old: StaticScopes, new: StaticScopes, same: GraphIdentity, state: GraphState) -> None:
         self._old, self._new, self._same = old, new, same

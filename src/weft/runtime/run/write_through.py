@@ -36,7 +36,7 @@ class CommittedRun(Protocol):
 def answer_in_time(run: CommittedRun, draft: Draft) -> None:
     """Answer a draft that has nothing to commit, once all that it was decided on is in the durable store."""
     hot = run.ports.hot
-    if hot is None or not hot.has_tail(run.uid) or not any(_replies(draft)):
+    if hot is None or not hot.has_tail(run.uid) or not any(_waiting_replies(draft)):
         run.answer(draft)
     else:
         run.ports.background.spawn(_answer_when_drained(run, draft, hot))
@@ -46,19 +46,21 @@ async def _answer_when_drained(run: CommittedRun, draft: Draft, hot: HotRuns) ->
     try:
         await hot.flush(run.uid)
     except StoreError as error:
-        for reply in _replies(draft):
+        for reply in _waiting_replies(draft):
             reply(error)
     else:
         run.answer(draft)
 
 
-def _replies(draft: Draft) -> list[Reply]:
+def _waiting_replies(draft: Draft) -> list[Reply]:
     posted = [*draft.posted, *(one for one, _ in draft.refused)]
     return [one.reply for one in posted if one.reply is not None]
 
 
 def must_be_through(run: CommittedRun, draft: Draft) -> bool:
     """Return whether a draft has an answer for somebody outside, or is about work that must not be repeated."""
+    if draft.create is not None or draft.status is not None:
+        return True  # it has more than events
     for posted in draft.posted:
         if posted.reply is not None:
             return True
@@ -68,7 +70,7 @@ def must_be_through(run: CommittedRun, draft: Draft) -> bool:
     for effect in draft.effects:
         if type(effect) is PerformTask and (effect.policy.effect == "irreversible" or _concerns_others(run, effect)):
             return True
-    return any(posted.reply is not None for posted, _ in draft.refused)
+    return bool(draft.refused) and any(posted.reply is not None for posted, _ in draft.refused)
 
 
 def _concerns_others(run: CommittedRun, effect: PerformTask) -> bool:

@@ -1,9 +1,9 @@
 """Nominal times of schedules: cron expressions in time zones, and fixed intervals.
 
-A cron expression whose minute and hour are fixed follows the clock on the wall: a time that the change to summer time
-leaves out is moved to the end of the gap (or left out, with ``dst="skip"``), and of a time that comes twice the first
-counts. An expression whose minute or hour begins with ``*`` follows real time: nothing is moved, and an hour that comes
-twice counts twice.
+A cron expression whose minute and hour are fixed follows the wall clock. A time that the clock skips in the change to
+summer time is moved to the end of the gap (or left out, with ``dst="skip"``). A time that comes twice counts once, the
+first time. An expression whose minute or hour begins with ``*`` follows real time: nothing is moved, and an hour that
+comes twice counts twice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def zone(name: str) -> tzinfo:
 
 
 def check_cron(text: str) -> str:
-    """Return what is wrong with a cron expression; empty: it can be used."""
+    """Return what is wrong with a cron expression; empty if it is valid."""
     if len(text.split()) != FIELDS:
         return "it needs five fields: minute, hour, day of the month, month, day of the week"
     try:
@@ -45,14 +45,14 @@ def check_cron(text: str) -> str:
     return ""
 
 
-def never_comes(text: str) -> bool:
-    """Return whether an expression is well formed, but its days are in none of its months."""
-    minute, hour, day, _, weekday = text.split()
+def cron_never_matches(cron: str) -> bool:
+    """Return whether a cron expression is well formed but matches no date, such as 31 February."""
+    minute, hour, day, _, weekday = cron.split()
     return not check_cron(f"{minute} {hour} {day} * {weekday}")
 
 
 def follows_real_time(cron: str) -> bool:
-    """Return whether an expression follows real time and not the clock on the wall."""
+    """Return whether an expression follows real time and not the wall clock."""
     minute, hour, *_ = cron.split()
     return minute.startswith("*") or hour.startswith("*")
 
@@ -107,7 +107,7 @@ def _wall_times(spec: ScheduleSpec, after: int) -> Iterator[int]:
 
 
 def is_missing(moment: datetime) -> bool:
-    """Return whether the clocks on the wall never show this time."""
+    """Return whether the wall clock skips this time."""
     return moment.astimezone(UTC).astimezone(moment.tzinfo).replace(tzinfo=None) != moment.replace(tzinfo=None)
 
 
@@ -118,7 +118,7 @@ def _end_of_gap(moment: datetime) -> datetime:
 
 
 def marks(spec: ScheduleSpec, nominal: int) -> str:
-    """Say what is unusual about a nominal time where clocks change; empty: nothing."""
+    """Say what is unusual about a nominal time near a clock change; empty if nothing is."""
     if not spec.cron or spec.timezone == "UTC":
         return ""
     local = _local(spec, nominal)
