@@ -155,8 +155,11 @@ class ArchivedSite(DumpedSite):
         super().__init__(folder)
         self._base, self._log = folder / "base", folder / "wal"
         self._log.mkdir()
+        # The slot keeps what was not received yet: without it, the first backup can remove it.
+        receive = [program("pg_receivewal"), "--slot=drill", "-d", self.url()]
+        subprocess.run([*receive, "--create-slot"], check=True, capture_output=True)
         self._receiver = subprocess.Popen(
-            [program("pg_receivewal"), "--synchronous", "-D", self._log, "-d", self.url()],
+            [*receive, "--synchronous", "--status-interval=1", "-D", self._log],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

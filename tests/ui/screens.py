@@ -21,7 +21,7 @@ class Screen(NamedTuple):
     text: str
     brought_by: str = ""
     requests: int = 6
-    """How many requests may be sent before it is useful, itself included."""
+    """How many requests may be sent before the one that makes it useful, itself included."""
     refused: str = ""
     """What the console says, because the server refuses what the address asks for."""
 
