@@ -12,7 +12,7 @@ import weft
 from tests.agents.model_kit import asking, system, user
 from tests.agents.scripted_server import Say, text, whole
 from tests.steps.http_kit import go
-from weft.runtime.schemas import schema_findings
+from weft.runtime.schema_check import schema_findings
 from weft.testing import World, calls
 
 

@@ -22,7 +22,7 @@ from weft.core.code.machine import CodeMachine
 from weft.core.ids import EntryId, Seq
 from weft.core.run.env import Env
 from weft.runtime.run.driver import CodeDriver
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.steps.failures import failure_of
 
 UID = "00112233445566778899aabbccddeeff"

@@ -16,7 +16,7 @@ from weft.core.goal.definitions import Give, GoalWay, HttpWay, Need, Script, Ste
 from weft.core.goal.plan import GoalPlan
 from weft.core.goal.scripts import predicate_for
 from weft.core.run.env import MissingInputs, Predicate
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 
 
 class Languages:

@@ -27,7 +27,7 @@ from weft.core.ids import EntryId
 from weft.core.run.env import Env, MissingInputs, PastEvent, keep_inline
 from weft.core.unfold import ViewEvent, unfold
 from weft.errors import Failure
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 
 UID = "0" * 32
 Decided = TypeVar("Decided")

@@ -18,9 +18,9 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
+from weft.core.graph.hosted import NodeTask
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import GraphModel
-from weft.core.graph.program import NodeTask
 from weft.core.graph.tokens import GraphState, Seg, innermost_branch
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId

@@ -14,9 +14,9 @@ from weft.conditions import compile_condition, compile_expression, compile_templ
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import PerformTask
+from weft.core.graph.hosted import AgentCall, AgentOrder, NodeTask
 from weft.core.graph.machine import GraphMachine
 from weft.core.graph.model import GraphModel
-from weft.core.graph.program import AgentCall, AgentOrder, NodeTask
 from weft.core.graph.tokens import GraphState, innermost_branch
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId

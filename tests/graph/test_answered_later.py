@@ -11,8 +11,8 @@ from tests.graph.table import Program, Table
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import ArmTimer, DisarmTimer, PerformTask
+from weft.core.graph.hosted import NodeTask
 from weft.core.graph.machine import GraphMachine, restore_state
-from weft.core.graph.program import NodeTask
 from weft.core.graph.tokens import GraphState
 from weft.core.ids import EntryId
 from weft.errors import Failure

@@ -11,8 +11,8 @@ from tests.graph.random_graphs import well_nested
 from tests.graph.random_plays import ONCE, Play, Program, drawn_answers
 from weft.core import events as e
 from weft.core.effects import PerformTask
+from weft.core.graph.hosted import NodeTask
 from weft.core.graph.model import GraphModel
-from weft.core.graph.program import NodeTask
 from weft.graphs.load import load_graph
 
 UNDO = e.UndoPlan(step="take_back", takes=["result"], policy=e.Policy(attempts_max=1))

@@ -11,7 +11,7 @@ import weft
 from tests.graph.random_plays import Play, Program
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.graph.program import NodeTask
+from weft.core.graph.hosted import NodeTask
 from weft.errors import NotFound, Refused
 from weft.graphs.load import load_graph
 from weft.testing import World

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from weft.runtime.schemas import FINDINGS_MAX, check_schema, schema_findings
+from weft.runtime.schema_check import FINDINGS_MAX, check_schema, schema_findings
 
 ORDER = {
     "type": "object",

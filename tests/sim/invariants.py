@@ -26,7 +26,7 @@ from weft.core.run.state import FOLD, OVER
 from weft.core.unfold import unfold
 from weft.errors import Diverged
 from weft.runtime.programs import GoalProgram, GraphProgram, new_machine
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.stores.memory.content import StoredRun
 from weft.testing.history import replay_log
 

@@ -18,7 +18,7 @@ from weft.core.effects import PerformTask
 from weft.core.ids import Epoch, Seq
 from weft.core.run import lifecycle, tasks, timers, undo
 from weft.ports.store import Outcome, StoredEvent
-from weft.runtime import effects
+from weft.runtime import dispatcher
 from weft.runtime.ownership import load, release
 from weft.runtime.run import actor, private_loop
 from weft.runtime.run.draft import PendingCommand
@@ -53,14 +53,14 @@ def swap(owner: Any, name: str, value: Any) -> Iterator[None]:
 @contextlib.contextmanager
 def reports_come_twice() -> Iterator[None]:
     """No bug: a worker may report a result again. The worlds are the same, and so is every promise."""
-    reported = effects.Dispatcher.on_report
+    reported = dispatcher.Dispatcher.on_report
 
-    def twice(self: effects.Dispatcher, flight: Any, report: Any) -> None:
+    def twice(self: dispatcher.Dispatcher, flight: Any, report: Any) -> None:
         reported(self, flight, report)
         if flight.offer is None:
             self._background.call_soon(reported, self, flight, report)
 
-    with swap(effects.Dispatcher, "on_report", twice):
+    with swap(dispatcher.Dispatcher, "on_report", twice):
         yield
 
 
@@ -185,13 +185,13 @@ def work_in_flight_is_handed_out_again() -> Iterator[None]:
 
 @mutant
 def a_result_is_forgotten_before_it_is_committed() -> Iterator[None]:
-    reported = effects.Dispatcher.on_report
+    reported = dispatcher.Dispatcher.on_report
 
-    def forgetful(self: effects.Dispatcher, flight: Any, report: Any) -> None:
+    def forgetful(self: dispatcher.Dispatcher, flight: Any, report: Any) -> None:
         self._worker.answered(flight)
         reported(self, flight, report)
 
-    with swap(effects.Dispatcher, "on_report", forgetful):
+    with swap(dispatcher.Dispatcher, "on_report", forgetful):
         yield
 
 
@@ -294,10 +294,10 @@ def a_key_that_came_by_mail_is_forgotten() -> Iterator[None]:
 
 @mutant
 def timer_before_the_inbox() -> Iterator[None]:
-    async def at_once(self: effects.Dispatcher, actor: Any, entry: Any) -> None:
+    async def at_once(self: dispatcher.Dispatcher, actor: Any, entry: Any) -> None:
         actor.post(PendingCommand(c.FireTimer(entry)))
 
-    with swap(effects.Dispatcher, "_fire_after_mail", at_once):
+    with swap(dispatcher.Dispatcher, "_fire_after_mail", at_once):
         yield
 
 

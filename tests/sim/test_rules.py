@@ -19,7 +19,7 @@ from tests.sim.workflows import app, once, sequence, sleeper
 from weft.core.ids import HostId
 from weft.errors import Unavailable
 from weft.ports.store import Append, Outcome
-from weft.runtime import effects
+from weft.runtime import dispatcher
 from weft.runtime.ownership import load
 from weft.runtime.ownership import reload as reloading
 from weft.runtime.settings import Settings
@@ -98,7 +98,7 @@ def stale_seq_taken_for_stale_epoch() -> Iterator[None]:
 
 @contextmanager
 def an_early_timer_is_not_armed_again() -> Iterator[None]:
-    with swap(effects.Dispatcher, "arm_again", lambda self, actor, entry: None):
+    with swap(dispatcher.Dispatcher, "arm_again", lambda self, actor, entry: None):
         yield
 
 

@@ -19,7 +19,6 @@ from weft.authoring.blocking.app import BlockingApp
 from weft.authoring.blocking.calls import LoopCalls, is_loop_running
 from weft.authoring.bulk import Bulk, bulk_order
 from weft.authoring.goals import Goal
-from weft.authoring.group import Registrar
 from weft.authoring.handles import Handle
 from weft.authoring.import_time import refuse_import_time
 from weft.authoring.live_runs import change_to_try, check_runs, service_of
@@ -29,6 +28,7 @@ from weft.authoring.notebooks import NotebookHost, in_notebook
 from weft.authoring.notices import Notices
 from weft.authoring.open_resources import OpenResources
 from weft.authoring.policies import Duration, since_to_ms
+from weft.authoring.registrar import Registrar
 from weft.authoring.registrations import Registrations
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.schedules import Schedules

@@ -19,8 +19,8 @@ from weft.core.findings import Finding
 from weft.core.goal.definitions import StepDef
 from weft.core.goal.plan import GoalPlan as CorePlan
 from weft.core.goal.types import Type
+from weft.core.graph.hosted import AgentCall, AgentOrder
 from weft.core.graph.model import GraphModel
-from weft.core.graph.program import AgentCall, AgentOrder
 from weft.core.graph.ways import Ways
 from weft.core.ids import GOAL, Millis
 from weft.core.schedule.calendar import STORED, WORKFLOW, declared_version

@@ -22,7 +22,7 @@ from weft.core.findings import Finding, document_error
 from weft.errors import UsageError, WeftError
 from weft.runtime.programs import check_graph_input, graph_version
 from weft.steps.codec import Codec
-from weft.steps.schemas import schema_of_object
+from weft.steps.type_schemas import schema_of_object
 
 if TYPE_CHECKING:
     from weft.graphs.load import DocumentContext, LoadedGraph

@@ -33,7 +33,7 @@ from weft.steps.codec import Codec
 RESERVED = "weft."
 
 
-class ServerRuns:
+class RemoteRunOperations:
     """Commands to runs, through a server."""
 
     def __init__(self, remote: Remote) -> None:
@@ -66,7 +66,7 @@ class ServerRuns:
         await self._remote.post(f"dlq/{quote(f'{run_id}:{token}', safe='')}/{action}", {}, msgspec.Raw)
 
 
-class ServerInstallation:
+class RemoteInstallationOperations:
     """Commands that concern the whole installation, through a server."""
 
     def __init__(self, remote: Remote) -> None:

@@ -131,9 +131,9 @@ async def _change_here(
 
 async def _change_through(remote: Remote, action: str, words: Sequence[str]) -> list[tuple[str, str]]:
     """Change the catalogue of a server. Returns what happened to which step."""
-    from weft.authoring.remote_operations import ServerInstallation
+    from weft.authoring.remote_operations import RemoteInstallationOperations
 
-    installation = ServerInstallation(remote)
+    installation = RemoteInstallationOperations(remote)
     changed: list[str] = []
     for word in words:
         if action == "unregister":

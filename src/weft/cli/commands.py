@@ -42,10 +42,10 @@ from weft.cli.parser import LOOKING, OTHER, RUNNING, STEERING, CommandGroup, Tex
 from weft.cli.patch_command import patch
 from weft.cli.policy_command import policy
 from weft.cli.retention_command import delete, gc, keep
+from weft.cli.run_control_commands import cancel, pause, resume, retry
 from weft.cli.schedule_command import schedule
 from weft.cli.set_command import set_result
 from weft.cli.status_command import status
-from weft.cli.steer_commands import cancel, pause, resume, retry
 from weft.cli.tools_command import tools
 from weft.cli.workflows_command import workflows
 

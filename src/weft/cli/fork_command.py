@@ -19,7 +19,7 @@ from weft.cli.options import (
     Where,
     WithStatus,
 )
-from weft.cli.steer_commands import steer
+from weft.cli.run_control_commands import steer
 
 _PAIR = "KEY=VALUE"
 

@@ -108,20 +108,20 @@ def run_operations(service: RunService) -> RunOperations:
     """Return the commands to the runs of a store or server."""
     remote = remote_of(service)
     if remote is None:
-        return StoreRuns(service)
-    from weft.authoring.remote_operations import ServerRuns
+        return StoreRunOperations(service)
+    from weft.authoring.remote_operations import RemoteRunOperations
 
-    return ServerRuns(remote)
+    return RemoteRunOperations(remote)
 
 
 def installation_operations(service: RunService) -> InstallationOperations:
     """Return the commands to a store or server as a whole."""
     remote = remote_of(service)
     if remote is None:
-        return StoreInstallation(service)
-    from weft.authoring.remote_operations import ServerInstallation
+        return StoreInstallationOperations(service)
+    from weft.authoring.remote_operations import RemoteInstallationOperations
 
-    return ServerInstallation(remote)
+    return RemoteInstallationOperations(remote)
 
 
 def policy_operations(service: RunService) -> PolicyOperations:
@@ -136,7 +136,7 @@ def policy_operations(service: RunService) -> PolicyOperations:
     return RemotePolicy(remote)
 
 
-class StoreRuns:
+class StoreRunOperations:
     """Commands to runs, beside the store."""
 
     def __init__(self, service: RunService) -> None:
@@ -196,7 +196,7 @@ class StoreRuns:
         await self._service.tell(RunId(run_id), command)
 
 
-class StoreInstallation:
+class StoreInstallationOperations:
     """Commands to a store as a whole."""
 
     def __init__(self, service: RunService) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from weft.cli.options import AppFile, Apply, Json, OfWorkflow, Review, Since, Url, Where, WithStatus
-from weft.cli.steer_commands import steer_many
+from weft.cli.run_control_commands import steer_many
 
 
 def patch(

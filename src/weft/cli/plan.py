@@ -10,7 +10,8 @@ import msgspec
 
 from weft.authoring.app import App
 from weft.authoring.goals import Plan
-from weft.authoring.group import Group, Registrar
+from weft.authoring.group import Group
+from weft.authoring.registrar import Registrar
 from weft.cli.app_file import LoadedApp, load_app
 from weft.cli.messages import say
 from weft.cli.operations import remote_of
@@ -173,9 +174,9 @@ async def _freeze(plan: Plan, name: str, known: KnownSteps, given: Sequence[str]
         )
     remote = remote_of(known.service)
     if remote is not None:
-        from weft.authoring.remote_operations import ServerInstallation
+        from weft.authoring.remote_operations import RemoteInstallationOperations
 
-        frozen = await ServerInstallation(remote).freeze(plan.goals, given, name)
+        frozen = await RemoteInstallationOperations(remote).freeze(plan.goals, given, name)
         say(f"{name} is stored as a graph, version {frozen.version}: {pluralize(frozen.nodes, 'node')}")
         return
     loaded = plan.freeze(name).load()

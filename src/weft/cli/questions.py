@@ -20,7 +20,7 @@ from weft.errors import NotFound, UsageError
 from weft.observe.questions import OpenQuestion, all_open, open_in, questions_at
 from weft.observe.runs import split_place
 from weft.ports.store import RunRow
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.runtime.service import RunService
 from weft.runtime.typed_words import parse_word
 

@@ -20,7 +20,7 @@ from weft.cli.options import (
     Where,
     WithStatus,
 )
-from weft.cli.steer_commands import steer
+from weft.cli.run_control_commands import steer
 
 
 def delete(

@@ -8,7 +8,7 @@ import msgspec
 
 from weft.core.run.questions import is_group
 from weft.documents.fields import Fields
-from weft.documents.schemas import object_schema
+from weft.documents.schema_words import object_schema
 
 QUESTION = ("title", "form", "of", "quorum", "on_timeout", "four_eyes", "remind")
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from weft.core.graph.model import AgentChoice, AgentWork, Expr
 from weft.documents.fields import Fields
-from weft.documents.schemas import object_schema
+from weft.documents.schema_words import object_schema
 from weft.graphs.policies import fold_budget
 
 AGENT = ("model", "system", "prompt", "tools", "output", "turns", "budget", "approve", "approvers", "options")

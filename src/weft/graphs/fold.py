@@ -17,7 +17,7 @@ from weft.core.graph.folded import FoldedGraph, FoldedNode, FoldedRepeat, Source
 from weft.core.graph.model import AskWork, FanOut, WorkflowWork
 from weft.documents.fields import NAME, Fields
 from weft.documents.policies import read_retry
-from weft.documents.schemas import is_json_schema, is_schema_word, object_schema
+from weft.documents.schema_words import is_json_schema, is_schema_word, object_schema
 from weft.documents.source import DocumentKind, check_format, listed_items
 from weft.documents.spellings import fold_mapping
 from weft.errors import BadGraph, BadValue

@@ -30,7 +30,7 @@ from weft.core.graph.model import (
 )
 from weft.documents.fields import Fields
 from weft.documents.questions import QUESTION, read_question
-from weft.documents.schemas import field_schema, misfits
+from weft.documents.schema_words import field_schema, misfits
 from weft.documents.scripts import LONG, read_script
 from weft.errors import BadValue, WeftError
 from weft.graphs.agents import read_agent

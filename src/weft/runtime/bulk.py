@@ -20,9 +20,8 @@ from weft.core.run.questions import STARTED_BY
 from weft.errors import LimitExceeded, NotFound, StoreError, Unavailable, UsageError, WeftError
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
-from weft.runtime.bulk_changes import DeleteVerb, ForkVerb, PatchVerb
 from weft.runtime.bulk_plan import BulkBatch, BulkFilter, BulkOrder, BulkPlan, BulkRefusal, group_refusals
-from weft.runtime.bulk_verbs import COMMANDS, BulkJob, BulkVerb, Judgement, not_there
+from weft.runtime.bulk_verbs import COMMANDS, BulkJob, BulkVerb, DeleteVerb, ForkVerb, Judgement, PatchVerb, not_there
 from weft.runtime.service import RunService
 from weft.runtime.start_support import StartOptions
 from weft.runtime.tenancy import TenantService

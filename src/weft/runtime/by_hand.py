@@ -19,7 +19,7 @@ from weft.core.run.env import Env, MissingInputs
 from weft.errors import BadValue, UsageError, WeftError
 from weft.ports.hosts import Hosts
 from weft.ports.store import RunRow
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.runtime.service import RunService
 from weft.runtime.worker.given_results import check_result
 

@@ -14,7 +14,7 @@ from weft.core.events import AnyEvent
 from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.ports.blobs import Blobs
 from weft.runtime.language import LANGUAGE
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 
 T = TypeVar("T")
 InThread = Callable[[Callable[[], Any]], Awaitable[Any]]

@@ -31,7 +31,7 @@ from weft.runtime.offered_versions import check_offered_input, is_offered, offer
 from weft.runtime.patches import PatchService
 from weft.runtime.programs import InputRules, has_dead_letters, input_rules
 from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, FORKED_FROM, version_marks
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.runtime.service import RunService
 
 _RESULTS_PER_EVENT = 200

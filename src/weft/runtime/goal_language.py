@@ -15,7 +15,7 @@ from weft.core.goal.definitions import Script
 from weft.core.goal.scripts import Unmapped, predicate_for
 from weft.errors import WeftError
 from weft.runtime.language import LANGUAGE
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.scripts import compile_script
 
 _WORD = re.compile(r"[A-Za-z_][\w-]*")

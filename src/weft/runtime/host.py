@@ -18,6 +18,7 @@ from weft.runtime.catalogue_log import StoredCatalogue
 from weft.runtime.clock import StoreClock
 from weft.runtime.commit_feed import CommitFeed
 from weft.runtime.delivery import CommandDelivery
+from weft.runtime.dispatcher import Dispatcher
 from weft.runtime.duties.ends import EndsDuty
 from weft.runtime.duties.heartbeat import Heartbeat
 from weft.runtime.duties.mail import MailDuty
@@ -26,7 +27,6 @@ from weft.runtime.duties.retention import RetentionDuty
 from weft.runtime.duties.scheduler import MAIL, RUNS, TASKS, Scheduler, Wakeups, seconds_until
 from weft.runtime.duties.table import Parts, duties
 from weft.runtime.duties.tasks import TasksDuty
-from weft.runtime.effects import Dispatcher
 from weft.runtime.fetch import Fetcher, read_event
 from weft.runtime.host_steps import publish_steps
 from weft.runtime.lanes import Lanes

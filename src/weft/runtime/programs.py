@@ -29,9 +29,9 @@ from weft.core.goal.state import restore_state as goal_state
 from weft.core.goal.types import Type
 from weft.core.graph import model
 from weft.core.graph.defaults import has_defaults, with_defaults
+from weft.core.graph.hosted import AgentCall, AgentOrder, NodeTask
 from weft.core.graph.machine import GraphMachine, restore_state
 from weft.core.graph.model import GraphModel, Node, RetryRule, StepWork
-from weft.core.graph.program import AgentCall, AgentOrder, NodeTask
 from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
@@ -47,7 +47,7 @@ from weft.runtime.goal_language import GOAL_LANGUAGE
 from weft.runtime.language import LANGUAGE
 from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.run.driver_actor import DriverActor
-from weft.runtime.schemas import check_schema, schema_findings
+from weft.runtime.schema_check import check_schema, schema_findings
 from weft.runtime.typed_words import Read, parse_word, reader_for_schema, reader_for_type
 from weft.steps.signature import argument_differences, fact_differences
 

@@ -11,7 +11,7 @@ from weft.runtime.programs import code_machine
 from weft.runtime.reader import NO_SNAPSHOT
 from weft.runtime.run.driver import Program
 from weft.runtime.run.replay import Replayed, ReplayedRun, replay
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.runtime.service import RunService
 
 

@@ -62,7 +62,7 @@ from weft.runtime.retries import RetryUntilAvailable
 from weft.runtime.run.append_extras import ASKING
 from weft.runtime.run.draft import PendingCommand
 from weft.runtime.runs import Ending
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.runtime.start_rules import DeclaredRule, stored_rule
 from weft.runtime.start_support import StartOptions, StartResult
 from weft.runtime.starts import Starts

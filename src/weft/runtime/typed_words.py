@@ -13,7 +13,7 @@ import msgspec
 
 from weft.core.goal.types import Type, normalize, type_error
 from weft.errors import WeftError
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.steps.codec import Codec
 from weft.steps.signature import Signature
 

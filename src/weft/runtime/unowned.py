@@ -39,7 +39,7 @@ from weft.runtime.reader import RunReader
 from weft.runtime.run.append_extras import ASKING, DEAD_LETTERS, version_marks
 from weft.runtime.run.deliveries import deliveries_of
 from weft.runtime.run.log_reading import needs_log
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 
 Decision = tuple[Machine, DecisionInputs, Sequence[e.AnyEvent]]
 """A copy of a run, the environment of its decisions, and the events that a command causes."""

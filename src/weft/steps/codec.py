@@ -21,7 +21,7 @@ from weft.core.values import check_storable, encode
 from weft.errors import BadValue
 from weft.steps.misfits import Misfit, misfit_of
 from weft.steps.raised import ends_host
-from weft.steps.schemas import schema_of_native
+from weft.steps.type_schemas import schema_of_native
 from weft.steps.typewalk import is_model, needs_pydantic, unknown_classes
 
 T = TypeVar("T")

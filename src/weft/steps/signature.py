@@ -26,7 +26,7 @@ from weft.core.values import check_storable, decode, encode, preview_text
 from weft.errors import BadValue, UsageError, WeftError
 from weft.steps.codec import Codec, native_decoder
 from weft.steps.misfits import Misfit, misfit_of
-from weft.steps.schemas import schema_of_object
+from weft.steps.type_schemas import schema_of_object
 
 NOTHING = b"{}"
 """The input of a call without arguments."""

@@ -16,8 +16,8 @@ from weft.authoring.agents.offered import known_tools, only_allowed, sources_in
 from weft.authoring.agents.workflow import AgentGroup
 from weft.core import values
 from weft.core.findings import Finding, Problems, did_you_mean
+from weft.core.graph.hosted import AgentCall, AgentOrder
 from weft.core.graph.model import AgentChoice, AgentWork, GraphModel, Node
-from weft.core.graph.program import AgentCall, AgentOrder
 from weft.documents.fields import Fields
 from weft.errors import NotAllowed, UsageError, WeftError
 from weft.graphs.agents import read_agent

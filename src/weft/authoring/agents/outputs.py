@@ -11,7 +11,7 @@ from weft.agents.models.step import ModelAnswer
 from weft.agents.spec import FINAL_OUTPUT, AgentSpec
 from weft.core import values
 from weft.errors import WeftError
-from weft.runtime.schemas import schema_findings
+from weft.runtime.schema_check import schema_findings
 from weft.steps.codec import Codec
 from weft.steps.misfits import Misfit
 

@@ -37,7 +37,7 @@ from weft.errors import (
     TimedOut,
     WeftError,
 )
-from weft.runtime.schemas import schema_findings
+from weft.runtime.schema_check import schema_findings
 from weft.steps.failures import failure_of, recorded
 from weft.steps.task import TOOL
 

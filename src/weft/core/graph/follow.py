@@ -17,9 +17,9 @@ from weft.core import values
 from weft.core.graph import node_start
 from weft.core.graph.defaults import has_defaults, with_defaults
 from weft.core.graph.game import not_enough
+from weft.core.graph.hosted import HostedGraph
 from weft.core.graph.model import START, ReceiveWork
 from weft.core.graph.patch.repeated import find_dropped, find_repeated
-from weft.core.graph.program import HostedGraph
 from weft.core.graph.route import Route, route, route_failure
 from weft.core.graph.tokens import GraphState, Path, Token
 from weft.core.graph.view import View

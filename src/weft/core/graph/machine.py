@@ -6,8 +6,8 @@ import msgspec
 
 from weft.core.commands import ReportTaskSucceeded
 from weft.core.graph import plain
+from weft.core.graph.hosted import HostedGraph
 from weft.core.graph.model import GraphModel
-from weft.core.graph.program import HostedGraph
 from weft.core.graph.style import GraphStyle
 from weft.core.graph.tokens import GraphState
 from weft.core.run.env import Env

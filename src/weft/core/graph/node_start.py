@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
+from weft.core.graph.hosted import AgentOrder, HostedGraph
 from weft.core.graph.model import (
     AgentWork,
     AskWork,
@@ -26,7 +27,6 @@ from weft.core.graph.model import (
     Work,
     WorkflowWork,
 )
-from weft.core.graph.program import AgentOrder, HostedGraph
 from weft.core.graph.route import check_field, node_input, route
 from weft.core.graph.tokens import Token
 from weft.core.graph.view import View

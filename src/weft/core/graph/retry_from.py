@@ -9,11 +9,11 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.graph import kept_branches
+from weft.core.graph.hosted import HostedGraph
 from weft.core.graph.patch.form import GraphPatch
 from weft.core.graph.patch.going_back import WayBack
 from weft.core.graph.patch.judge import GraphJudge, judge_way_back
 from weft.core.graph.patch.past import Fold
-from weft.core.graph.program import HostedGraph
 from weft.core.graph.tokens import GraphState, copy_graph_state
 from weft.core.ids import EntryId
 from weft.core.run import patches

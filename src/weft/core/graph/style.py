@@ -19,12 +19,12 @@ from weft.core.graph import edits, kept_branches
 from weft.core.graph.board import is_open
 from weft.core.graph.follow import Follower, join_node
 from weft.core.graph.game import Game
+from weft.core.graph.hosted import HostedGraph
 from weft.core.graph.model import START, AskWork, Edge
 from weft.core.graph.node_start import SCRIPT, approve, is_unapproved
 from weft.core.graph.patch.apply import PatchGame
 from weft.core.graph.patch.judge import judge_graph_patch
 from weft.core.graph.patch.repeated import forget_repeated
-from weft.core.graph.program import HostedGraph
 from weft.core.graph.retry_from import decide_retry_from
 from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, remember_work, seen_after
 from weft.core.graph.view import View

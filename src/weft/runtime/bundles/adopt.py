@@ -28,7 +28,7 @@ from weft.runtime.bundles.format import log_bytes
 from weft.runtime.bundles.importer import STATUS, Imported, Importer, check_own_ids
 from weft.runtime.bundles.moved import check_moved, find_entry, keys_of, last_event
 from weft.runtime.finished_error import MOVED_TO
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.runtime.service import RunService
 
 

@@ -26,7 +26,7 @@ from weft.ports.store import MOVED, OVER_STATUSES, Append, Mail, Outcome, RunRow
 from weft.runtime.bundles.export import Exporter
 from weft.runtime.bundles.moved import MovingLog, digest_of, find_entry, last_event, unmoved
 from weft.runtime.finished_error import MOVED_TO, imported_error
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.runtime.service import RunService
 
 TRIES_MAX = 40

@@ -39,7 +39,7 @@ from weft.runtime.run.ports import EXISTS, RunPorts, run_key
 from weft.runtime.run.short_path import schedule_plain, take_plain
 from weft.runtime.run.start import complete_start
 from weft.runtime.run.write_through import answer_in_time, must_be_through
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.steps.raised import ends_host
 from weft.steps.tracebacks import loggable
 

@@ -26,7 +26,7 @@ from weft.errors import Diverged, Failure, WeftError
 from weft.runtime.run.divergence import map_item, other_arguments
 from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.run.driver_actor import DriverActor
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 from weft.steps.misfits import Misfit
 
 ASKS_MAX = 1_000
@@ -68,8 +68,8 @@ async def replay(run: ReplayedRun, program: Program, *, tolerant: bool = False) 
         return Replayed(verdict="fits")  # the code has not begun, or is over
     if state.status in ("paused", "held"):
         machine.evolve(e.RunResumed(), at=state.at)
-    actor = IsolatedActor(run, tolerant=tolerant)
-    driver = IsolatedDriver(machine, program, actor)
+    actor = ReplayActor(run, tolerant=tolerant)
+    driver = ReplayDriver(machine, program, actor)
     driver.loop.monotonic = time.monotonic
     try:
         while True:
@@ -99,7 +99,7 @@ async def _in_callback(call: Callable[[], None]) -> None:
     await done
 
 
-async def _outcome(driver: IsolatedDriver, actor: IsolatedActor) -> Replayed:
+async def _outcome(driver: ReplayDriver, actor: ReplayActor) -> Replayed:
     unvisited = driver.unvisited_entries()
     failure = actor.failure
     if failure is not None:
@@ -125,7 +125,7 @@ async def _outcome(driver: IsolatedDriver, actor: IsolatedActor) -> Replayed:
     )
 
 
-class IsolatedDriver(CodeDriver):
+class ReplayDriver(CodeDriver):
     """A driver that keeps why it stopped, as data, instead of holding the run."""
 
     def __init__(self, machine: CodeMachine, program: Program, outside: DriverActor) -> None:
@@ -157,7 +157,7 @@ class IsolatedDriver(CodeDriver):
         ]
 
 
-class IsolatedActor:
+class ReplayActor:
     """Stands in for the actor of a hosted run: it keeps everything in memory and lets nothing out."""
 
     def __init__(self, run: ReplayedRun, *, tolerant: bool) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from weft.runtime.schemas import check_schema
+from weft.runtime.schema_check import check_schema
 
 PREFIX = "form."
 JSON_FIELD = "form"

@@ -17,7 +17,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from weft.errors import StoreError
-from weft.stores.postgres.pool import Connection, fetch
+from weft.stores.postgres.connection import Connection
+from weft.stores.postgres.pool import fetch
 from weft.stores.postgres.session import Session
 
 if TYPE_CHECKING:  # only with Redis

@@ -12,8 +12,9 @@ import msgspec
 from weft.core.ids import HostId
 from weft.ports.hosts import HeartbeatSender, HostRow
 from weft.ports.tasks import ADMITTED, STREAM
+from weft.stores.postgres.connection import Connection
 from weft.stores.postgres.hints import Hints
-from weft.stores.postgres.pool import Connection, fetch, fetch_value
+from weft.stores.postgres.pool import fetch, fetch_value
 from weft.stores.postgres.rows import json_text
 from weft.stores.postgres.session import Record
 from weft.stores.silent_hosts import SilentHosts

@@ -27,9 +27,10 @@ from weft.stores.checksums import check_log_end, checked_events, snapshot_crc, u
 from weft.stores.judge import check_numbering, judge_create, takes_slot
 from weft.stores.postgres.budgets import commit_with_moves
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes, split_calls
+from weft.stores.postgres.connection import Connection
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.plain_append import plain_statement, try_plain_append
-from weft.stores.postgres.pool import Connection, Pool, fetch, fetch_row, fetch_value
+from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import (
     OF_RUNS,
     RUN_COLUMNS,

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from weft.errors import Corrupt, NewerSchema
-from weft.stores.postgres.pool import close_session
+from weft.stores.postgres.connection import close_session
 from weft.stores.postgres.session import SCHEMA, Address, Session, address_of, connect, translate_errors
 
 LOCK = 0x57454654

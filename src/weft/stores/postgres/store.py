@@ -17,6 +17,7 @@ from weft.stores.postgres.access import PostgresAccess
 from weft.stores.postgres.blob_index import PostgresIndex
 from weft.stores.postgres.blobs import PostgresBlobs
 from weft.stores.postgres.budgets import PostgresBudgets
+from weft.stores.postgres.connection import Connection, close_session
 from weft.stores.postgres.definitions import PostgresDefinitions
 from weft.stores.postgres.directory import PostgresDirectory
 from weft.stores.postgres.hints import Hints, without_flush
@@ -26,7 +27,7 @@ from weft.stores.postgres.inboxes import PostgresInboxes
 from weft.stores.postgres.log import PostgresLog
 from weft.stores.postgres.memos import PostgresMemos
 from weft.stores.postgres.policies import PostgresPolicies
-from weft.stores.postgres.pool import Connection, Pool, close_session, fetch_value
+from weft.stores.postgres.pool import Pool, fetch_value
 from weft.stores.postgres.retention import PostgresRetention
 from weft.stores.postgres.saved_views import PostgresSavedViews
 from weft.stores.postgres.schema import NEWEST, apply_migrations

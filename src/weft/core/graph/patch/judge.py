@@ -12,6 +12,7 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core.commands import PatchRun
+from weft.core.graph.hosted import HostedGraph
 from weft.core.graph.model import GraphModel
 from weft.core.graph.patch.apply import PatchGame, remembered_edges, steps_of
 from weft.core.graph.patch.check_here import check_here
@@ -25,7 +26,6 @@ from weft.core.graph.patch.places import NewPlaces
 from weft.core.graph.patch.reach import Reached, ScopeReach, nothing
 from weft.core.graph.patch.repeated import works_behind
 from weft.core.graph.patch.static_scopes import StaticScopes
-from weft.core.graph.program import HostedGraph
 from weft.core.graph.tokens import GraphState, Path, copy_graph_state, path_key
 from weft.core.ids import derive
 from weft.core.patch_events import FRAME

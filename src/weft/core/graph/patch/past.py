@@ -9,8 +9,8 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
+from weft.core.graph.hosted import HostedGraph
 from weft.core.graph.model import GraphModel
-from weft.core.graph.program import HostedGraph
 from weft.core.graph.tokens import GraphState, Path, Seen, Token, path_key, seen_after
 from weft.core.patch_events import FRAME
 from weft.core.run.env import PastEvent
