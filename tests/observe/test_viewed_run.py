@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 import weft
-from weft.core.decider import Machine
 from weft.core.ids import RunId
+from weft.core.machine import Machine
 from weft.observe import viewed_run
 from weft.observe.explain import explain_past
 from weft.observe.held_values import held_values

@@ -17,9 +17,9 @@ from tests.sim.hot_ledger import HotLedger
 from tests.sim.workflows import ANY
 from weft.core import events as e
 from weft.core import values
-from weft.core.decider import Machine
 from weft.core.graph.machine import GraphMachine
 from weft.core.ids import RunUid
+from weft.core.machine import Machine
 from weft.core.run.env import Env, MissingInputs
 from weft.core.run.retry import LOST_MAX
 from weft.core.run.state import FOLD, OVER

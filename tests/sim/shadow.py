@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from weft.core import events as e
-from weft.core.decider import Machine
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, EndRun, PerformTask, StopTask
 from weft.core.graph.tokens import GraphState
+from weft.core.machine import Machine
 from weft.core.run.withheld import is_unconfirmed
 
 

@@ -16,7 +16,8 @@ from pydantic import BaseModel
 
 from weft.core.values import DEPTH_MAX, VALUE_BYTES_MAX
 from weft.errors import BadValue, LimitExceeded, UsageError
-from weft.steps.signature import Signature, argument_differences
+from weft.runtime.programs import argument_differences
+from weft.steps.signature import Signature
 
 if TYPE_CHECKING:
     from decimal import Decimal as OnlyForCheckers

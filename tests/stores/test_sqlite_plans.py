@@ -9,7 +9,7 @@ from weft.core.ids import Millis, RunUid
 from weft.ports.retention import DoomOutcome, DoomRule, EndedQuery
 from weft.ports.run_query import RunQuery
 from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES
-from weft.stores.rules import make_cursor
+from weft.stores.rows import make_cursor
 from weft.stores.sqlite import SqliteStore, directory, hosts, inboxes, retention, run_search, tasks
 
 WANTED = {"workflows": "[]", "dead": "[]", "now": 0, "limit": 1}

@@ -14,7 +14,7 @@ from weft.cli.operations import remote_of, run_operations
 from weft.cli.output import console, print_json, print_table
 from weft.cli.patches import declared_code
 from weft.cli.run_control import is_acted_on, say_who
-from weft.cli.run_list import RunFilter, misspelt_attributes
+from weft.cli.run_list import TypedRunFilter, misspelt_attributes
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.ids import RunId
 from weft.core.plurals import pluralize
@@ -51,7 +51,7 @@ class TypedBulk(msgspec.Struct, frozen=True):
 
     def order(self, now: int) -> BulkOrder:
         """Return the order of the bulk. Raises UsageError."""
-        wanted = RunFilter(self.workflow, self.status, self.since, self.where, 1, None)
+        wanted = TypedRunFilter(self.workflow, self.status, self.since, self.where, 1, None)
         return BulkOrder(verb=self.verb, ids=self.runs, filter=wanted.found(now), options=self.options)
 
 

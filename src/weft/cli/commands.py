@@ -238,9 +238,11 @@ def list_(
     json: Json = False,
 ) -> None:
     """Find runs, newest first."""
-    from weft.cli.run_list import RunFilter, print_runs
+    from weft.cli.run_list import TypedRunFilter, print_runs
 
-    wanted = RunFilter(workflow, status, since, where or [], _count(limit, "--limit", 1), cursor, all, forks, imported)
+    wanted = TypedRunFilter(
+        workflow, status, since, where or [], _count(limit, "--limit", 1), cursor, all, forks, imported
+    )
     _wait(print_runs(wanted, url=url, app=app, json=json))
 
 

@@ -13,7 +13,7 @@ from weft.authoring.live_runs import change_to_try, check_runs
 from weft.cli.app_file import load_app
 from weft.cli.output import SafeText, console, print_json, print_table
 from weft.cli.patches import read_patch
-from weft.cli.run_list import RunFilter
+from weft.cli.run_list import TypedRunFilter
 from weft.cli.store_access import open_service, store_label, url_of
 from weft.core.plurals import pluralize
 from weft.errors import UsageError
@@ -37,7 +37,7 @@ class TypedCheck(msgspec.Struct, frozen=True):
 
     def query(self, now: int) -> OpenRuns:
         """Return the query. Raises UsageError."""
-        found = RunFilter(self.workflow, self.status, self.since, (), 1, None).found(now)
+        found = TypedRunFilter(self.workflow, self.status, self.since, (), 1, None).found(now)
         return OpenRuns(workflow=found.workflow, status=found.status, since=found.since, sample=self.sample)
 
 

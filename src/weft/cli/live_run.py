@@ -12,8 +12,8 @@ from rich.spinner import Spinner
 
 from weft.authoring.notices import Notices
 from weft.cli.output import SafeText, age
-from weft.core.decider import Machine
 from weft.core.ids import RunUid
+from weft.core.machine import Machine
 from weft.observe.diagnosis import PendingWait
 from weft.observe.explain import explain
 from weft.observe.progress import progress_of

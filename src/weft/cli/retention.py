@@ -9,7 +9,7 @@ from pathlib import Path
 from weft.cli.login import login
 from weft.cli.operations import remote_of, run_operations
 from weft.cli.output import print_json
-from weft.cli.run_list import PAGE_MAX, RunFilter
+from weft.cli.run_list import PAGE_MAX, TypedRunFilter
 from weft.cli.store_access import open_run, open_service
 from weft.core.plurals import pluralize
 from weft.errors import UsageError
@@ -126,7 +126,7 @@ async def collect_garbage(
 def _query(where: Sequence[str], now: int) -> RunQuery | None:
     if not where:
         return None
-    found = RunFilter(None, None, None, where, PAGE_MAX, None, internal=True).found(now)
+    found = TypedRunFilter(None, None, None, where, PAGE_MAX, None, internal=True).found(now)
     if found.parent is not None:
         raise UsageError("Only whole trees are deleted, so --where parent= finds nothing.", hint="Leave it out.")
     return RunQuery(

@@ -45,7 +45,7 @@ PAGE_MAX = 1_000
 PROGRESS_MAX = 2
 
 
-class RunFilter(msgspec.Struct, frozen=True):
+class TypedRunFilter(msgspec.Struct, frozen=True):
     """The filter options of ``weft list``, as they were typed."""
 
     workflow: str | None
@@ -112,7 +112,7 @@ def _since_time(since: str, now: int) -> Millis:
         ) from error
 
 
-async def print_runs(wanted: RunFilter, *, url: str | None, app: str | None, json: bool) -> None:
+async def print_runs(wanted: TypedRunFilter, *, url: str | None, app: str | None, json: bool) -> None:
     """Print a page of runs, newest first, and the URL of the store."""
     address = url_of(url, app)
     now = SystemClock().now_ms()
@@ -189,7 +189,7 @@ async def misspelt_attributes(service: RunService, where: Mapping[str, Any]) -> 
     return notes
 
 
-def _nothing(wanted: RunFilter, address: str, *, is_new: bool) -> str:
+def _nothing(wanted: TypedRunFilter, address: str, *, is_new: bool) -> str:
     if wanted.filtered() and not is_new:
         return f"No such runs. Store: {store_label(address)}."
     state = "new, empty" if is_new else "empty"

@@ -8,8 +8,8 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.decider import Machine
 from weft.core.ids import RunUid
+from weft.core.machine import Machine
 from weft.core.plurals import pluralize
 from weft.errors import BadValue, Conflict, LimitExceeded, NotFound, Refused, RunFinished, UsageError, WeftError
 from weft.observe.boxes import box_at

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.core.run.state import State
 from weft.errors import RunUnreadable
 from weft.observe.diagnosis import Diagnosis, Hold, IdleTask, brief, time_of

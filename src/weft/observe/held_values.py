@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Raw
 
 from weft.core import values
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.observe.style_views import Held, SectionName
 from weft.observe.styles import views_of
 

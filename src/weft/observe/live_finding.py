@@ -7,10 +7,10 @@ from typing import Any, Protocol
 
 import msgspec
 
-from weft.core.decider import Machine
 from weft.core.events import DEFAULT_POLICY
 from weft.core.findings import Finding
 from weft.core.graph.model import GraphModel
+from weft.core.machine import Machine
 from weft.core.run.patch_plan import PatchPlan, PatchRefusal
 from weft.ports.store import RunRow
 from weft.runtime.catalogue import HostCatalogue

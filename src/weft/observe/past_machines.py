@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from weft.core import events as e
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.core.run.env import MissingInputs
 from weft.ports.store import RunRow
 from weft.runtime.programs import new_machine

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.observe.diagnosis import Progress
 from weft.observe.styles import views_of
 

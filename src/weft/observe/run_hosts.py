@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
-from weft.core.decider import Machine
 from weft.core.ids import HostId
+from weft.core.machine import Machine
 from weft.observe.diagnosis import IdleTask
 from weft.observe.idle_task import held_tasks, idle_task, published
 from weft.observe.styles import views_of

@@ -16,7 +16,7 @@ from weft.ports.run_query import RunCount, RunQuery
 from weft.ports.store import OPEN_STATUSES, Page, RunRow
 from weft.runtime.run.append_extras import ASKING
 from weft.runtime.service import RunService
-from weft.stores.rules import make_cursor, parse_cursor
+from weft.stores.rows import make_cursor, parse_cursor
 
 WaitsFor = Literal["person", "message", "time", "step", "child"]
 

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from weft.core import events as e
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.core.run.places import is_at
 from weft.errors import Failure
 from weft.observe.style_views import StyleViews

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.core.decider import Machine
 from weft.core.ids import RunId
+from weft.core.machine import Machine
 from weft.errors import NotFound, RunUnreadable
 from weft.ports.store import RunRow
 from weft.runtime.service import RunService

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar
 
-from weft.core.decider import Machine
 from weft.core.graph.tokens import DeadLetter
+from weft.core.machine import Machine
 from weft.observe.diagnosis import Diagnosis, PendingWait, Progress
 from weft.observe.explanation import StyleSentences
 from weft.observe.live_finding import LiveFinding, LiveRun

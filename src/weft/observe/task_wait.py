@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.core.run.state import OpenTask
 from weft.observe.diagnosis import PendingWait, WaitKind, brief, time_of
 

@@ -16,7 +16,7 @@ from typing import TypeVar
 import msgspec
 
 from weft.cache import BoundedCache
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.errors import Corrupt, LimitExceeded, RunUnreadable
 from weft.observe.box_standing import BoxStanding
 from weft.observe.cpu_time import CpuTime

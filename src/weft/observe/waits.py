@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from msgspec.structs import replace
 
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.core.run.questions import allowed_people
 from weft.observe.diagnosis import IdleTask, PendingWait, time_of
 from weft.observe.styles import views_of

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import COMPENSATE, HttpWay, PipelineWay, ScriptWay, StepDef, StepWay, digest
 from weft.core.graph.node_start import HTTP, PIPELINE, SCRIPT, TYPE
+from weft.core.machine import Machine
 from weft.ports.clock import Clock
 from weft.ports.store import Store
 from weft.runtime.catalogue import HostCatalogue

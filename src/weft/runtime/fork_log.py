@@ -11,8 +11,8 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.decider import Machine
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq, child_uid
+from weft.core.machine import Machine
 from weft.core.run import fork
 from weft.core.run.covers import limit_moves
 from weft.core.run.env import Env

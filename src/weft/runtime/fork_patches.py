@@ -15,8 +15,8 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.decider import Machine
 from weft.core.goal.edits import steps_begun
+from weft.core.machine import Machine
 from weft.core.run.env import PastEvent
 from weft.errors import PatchRefused, UsageError
 from weft.ports.store import RunRow, StoredEvent

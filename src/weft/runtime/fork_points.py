@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from weft.core import events as e
 from weft.core import values
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.core.run.places import is_at
 from weft.errors import NotFound, Refused
 from weft.ports.store import StoredEvent

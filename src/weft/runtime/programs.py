@@ -16,7 +16,6 @@ from msgspec import Raw
 from weft.core import values
 from weft.core.budgets import BudgetLimits
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Machine
 from weft.core.events import ABSENT, DEFAULT_POLICY, Policy, Style, UndoPlan
 from weft.core.goal.catalogue import Catalogue
 from weft.core.goal.definitions import StepDef, StepWay
@@ -36,10 +35,12 @@ from weft.core.graph.route import ExpressionReader
 from weft.core.graph.tokens import GraphState
 from weft.core.graph.ways import Ways
 from weft.core.ids import EntryId, Millis
+from weft.core.machine import Machine
 from weft.core.run.env import MissingInputs
 from weft.core.schedule.machine import ScheduleMachine
 from weft.core.schedule.state import ScheduleState
 from weft.core.schedule.state import restore_state as schedule_state
+from weft.core.values import decode
 from weft.errors import BadValue, Conflict, Corrupt, Refused, UnknownWorkflow, UsageError
 from weft.ports.definitions import Definition, Definitions, Origin
 from weft.runtime.cron_calendar import CALENDAR
@@ -49,10 +50,9 @@ from weft.runtime.run.driver import CodeDriver, Program
 from weft.runtime.run.driver_actor import DriverActor
 from weft.runtime.schema_check import check_schema, schema_findings
 from weft.runtime.typed_words import Read, parse_word, reader_for_schema, reader_for_type
-from weft.steps.signature import argument_differences, fact_differences
 
 
-class Registry(Protocol):
+class ProgramRegistry(Protocol):
     """The steps and workflows of a host that a program can look up."""
 
     @property
@@ -83,7 +83,7 @@ class Registry(Protocol):
         ...
 
 
-class NoRegistry:
+class EmptyProgramRegistry:
     """An empty registry, sufficient for reading runs."""
 
     revision = 0
@@ -124,7 +124,7 @@ class GraphProgram:
         self,
         graph: GraphModel,
         version: str,
-        registry: Registry,
+        registry: ProgramRegistry,
         find: Callable[[str], GraphProgram | None] = lambda _: None,
         ways: Ways | None = None,
     ) -> None:
@@ -280,7 +280,7 @@ class GoalProgram:
     """The program of all goal runs. Each run has its own plan."""
 
     def __init__(
-        self, name: str, registry: Registry, goals: Sequence[str] = (), *, review: tuple[str, ...] = ()
+        self, name: str, registry: ProgramRegistry, goals: Sequence[str] = (), *, review: tuple[str, ...] = ()
     ) -> None:
         """``review``: who must agree to every patch of a run."""
         self.name = name
@@ -315,7 +315,7 @@ class GoalProgram:
         return definition.way.step if isinstance(definition.way, StepWay) else definition.id
 
 
-def _callee(registry: Registry, workflow: str) -> tuple[str, Style]:
+def _callee(registry: ProgramRegistry, workflow: str) -> tuple[str, Style]:
     callee = registry.callee(workflow)
     if callee is None:
         raise UnknownWorkflow(
@@ -335,7 +335,7 @@ def new_machine(style: str, program: AnyProgram | None, uid: str, snapshot: byte
         # A run whose style is not known yet has no events.
         return CodeMachine.restore(snapshot) if snapshot is not None else CodeMachine.fresh(uid)
     if style == "goal":
-        known = program if isinstance(program, GoalProgram) else GoalProgram("", NoRegistry())
+        known = program if isinstance(program, GoalProgram) else GoalProgram("", EmptyProgramRegistry())
         return GoalMachine(known, goal_state(snapshot) if snapshot is not None else GoalState(uid=uid))
     if style == "schedule":
         return ScheduleMachine(CALENDAR, schedule_state(snapshot) if snapshot is not None else ScheduleState(uid=uid))
@@ -494,3 +494,31 @@ async def store_definition(definitions: Definitions, definition: Definition) -> 
     except Conflict:
         pass
     await definitions.promote(definition.name, definition.version, definition.origin, at=definition.created_at)
+
+
+def fact_differences(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
+    """Return the differences between two inputs of a goal, by fact. A fact in only one input is a difference."""
+    first, second = decode(a) or {}, decode(b) or {}
+    absent = "nothing"
+    return {
+        name: (first.get(name, absent), second.get(name, absent))
+        for name in {**first, **second}
+        if name not in first or name not in second or not _same(first[name], second[name])
+    }
+
+
+def argument_differences(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
+    """Return the differences between two inputs, by argument. An argument that one input omits is not compared."""
+    first, second = decode(a), decode(b)
+    return {
+        name: (first[name], second[name]) for name in first if name in second and not _same(first[name], second[name])
+    }
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Return whether two JSON values are equal. Unlike in Python, ``true`` does not equal ``1``."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return bool(a == b) and isinstance(a, bool) is isinstance(b, bool)

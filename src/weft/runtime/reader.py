@@ -10,10 +10,10 @@ import msgspec
 from weft.cache import BoundedCache
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.decider import Machine
 from weft.core.goal.plan import decode_plan
 from weft.core.graph.model import GraphModel
 from weft.core.ids import Seq
+from weft.core.machine import Machine
 from weft.core.run.env import MissingInputs, PastEvent
 from weft.core.run.state import FOLD, State
 from weft.errors import Corrupt, NotFound, RunUnreadable
@@ -21,8 +21,8 @@ from weft.ports.definitions import Definition
 from weft.ports.store import Loaded, RunRow, Store, StoredEvent
 from weft.runtime.programs import (
     AnyProgram,
+    EmptyProgramRegistry,
     GraphProgram,
-    NoRegistry,
     graph_program,
     needs_definition,
     new_machine,
@@ -149,7 +149,7 @@ class RunReader:
         found = self._known(definition.name, definition.version)
         if found is None:
             graph = graph or read_graph(definition).graph
-            found = self._keep(definition.name, GraphProgram(graph, definition.version, NoRegistry()))
+            found = self._keep(definition.name, GraphProgram(graph, definition.version, EmptyProgramRegistry()))
         return found
 
     def _known(self, workflow: str, version: str) -> GraphProgram | None:

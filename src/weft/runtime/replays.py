@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from weft.core import commands as c
-from weft.core.decider import Machine
 from weft.core.ids import Seq
+from weft.core.machine import Machine
 from weft.core.run.env import Env
 from weft.ports.store import RunRow
 from weft.runtime.programs import code_machine

@@ -18,9 +18,9 @@ from weft.cache import BoundedCache
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.code.machine import CodeMachine
-from weft.core.decider import Machine
 from weft.core.ids import EntryId, HostId, Millis, RunId, RunUid, Seq, tenant_prefix
 from weft.core.ledger import Move
+from weft.core.machine import Machine
 from weft.core.run import lifecycle, messages
 from weft.core.run.covers import OpenCovers
 from weft.core.run.env import Env

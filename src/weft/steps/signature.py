@@ -236,34 +236,6 @@ class Signature:
         return arguments
 
 
-def fact_differences(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """Return the differences between two inputs of a goal, by fact. A fact in only one input is a difference."""
-    first, second = decode(a) or {}, decode(b) or {}
-    absent = "nothing"
-    return {
-        name: (first.get(name, absent), second.get(name, absent))
-        for name in {**first, **second}
-        if name not in first or name not in second or not _same(first[name], second[name])
-    }
-
-
-def argument_differences(a: bytes, b: bytes) -> dict[str, tuple[object, object]]:
-    """Return the differences between two inputs, by argument. An argument that one input omits is not compared."""
-    first, second = decode(a), decode(b)
-    return {
-        name: (first[name], second[name]) for name in first if name in second and not _same(first[name], second[name])
-    }
-
-
-def _same(a: Any, b: Any) -> bool:
-    """Return whether two JSON values are equal. Unlike in Python, ``true`` does not equal ``1``."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key]) for key in a)
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(map(_same, a, b))
-    return bool(a == b) and isinstance(a, bool) is isinstance(b, bool)
-
-
 _objects = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 

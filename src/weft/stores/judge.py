@@ -186,3 +186,27 @@ def _is_used(row: KeyRow, keys: KeyFacts) -> bool:
     if known is None:
         return False
     return known.seq != 0 or known.digest != row.digest or row.key not in keys.arrived
+
+
+def has_only_events(append: Append) -> bool:
+    """Return whether an append has events and nothing else."""
+    return (
+        append.status is None
+        and append.create is None
+        and not (append.taken or append.keys or append.mail or append.refs or append.children or append.ledger)
+        and append.attributes is None
+        and append.reopen is None
+        and append.resolved is None
+        and append.snapshot is None
+    )
+
+
+def has_no_extras(append: Append) -> bool:
+    """Return whether an append has only events, apart from beginning or ending its run."""
+    return (
+        not (append.taken or append.keys or append.mail or append.refs or append.children or append.ledger)
+        and append.attributes is None
+        and append.reopen is None
+        and append.resolved is None
+        and append.snapshot is None
+    )

@@ -8,7 +8,7 @@ import msgspec
 
 from weft.ports.run_query import RunCount, RunQuery
 from weft.ports.store import IMPORTED, OPEN_STATUSES, OVER_STATUSES, Page, RunRow
-from weft.stores.rules import make_cursor
+from weft.stores.rows import make_cursor
 
 Position = tuple[int, str]
 """The place of a run in a list: when it was created, and its uid."""

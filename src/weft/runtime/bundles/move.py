@@ -14,8 +14,8 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
-from weft.core.decider import Machine
 from weft.core.ids import INTERNAL_WORKFLOWS, Millis, RunId, RunUid, Seq
+from weft.core.machine import Machine
 from weft.core.run.env import Env
 from weft.core.run.moves import move_hint, work_in_flight
 from weft.core.run.state import FOLD

@@ -12,7 +12,14 @@ from weft.errors import Corrupt, UnknownWorkflow, UsageError
 from weft.ports.store import StoredEvent
 from weft.runtime.bundles.archive import CheckedBundle, read_bundle
 from weft.runtime.bundles.export import EVENTS, Exported
-from weft.runtime.programs import GraphProgram, NoRegistry, code_machine, is_published, new_machine, read_graph
+from weft.runtime.programs import (
+    EmptyProgramRegistry,
+    GraphProgram,
+    code_machine,
+    is_published,
+    new_machine,
+    read_graph,
+)
 from weft.runtime.run.driver import Program
 from weft.runtime.run.replay import Replayed, ReplayedRun, replay
 from weft.steps.failures import text_of
@@ -108,7 +115,7 @@ def _graphs(bundle: CheckedBundle) -> Mapping[tuple[str, str], GraphProgram]:
 
     for one in bundle.definitions:
         graph = read_graph(one).graph
-        graphs[one.name, one.version] = GraphProgram(graph, one.version, NoRegistry(), finder(one.name))
+        graphs[one.name, one.version] = GraphProgram(graph, one.version, EmptyProgramRegistry(), finder(one.name))
     return graphs
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from weft.core import commands as c
-from weft.core.decider import Machine
 from weft.core.ids import Epoch, RunId, RunUid
+from weft.core.machine import Machine
 from weft.errors import IdTaken, WeftError
 from weft.ports.new_run import NewRun
 from weft.runtime.run.actor import Actor

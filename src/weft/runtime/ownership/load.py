@@ -14,9 +14,9 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, HostId, RunUid, Seq
+from weft.core.machine import Machine
 from weft.core.run.env import MissingInputs
 from weft.core.run.state import FOLD
 from weft.errors import BadValue, Corrupt, StoreError

@@ -16,9 +16,9 @@ from msgspec import Raw
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
-from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.ids import EntryId, Epoch, Millis, RunId, RunUid, Seq
+from weft.core.machine import Machine
 from weft.core.run.covers import OpenCovers
 from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.errors import Refused, WeftError

@@ -6,9 +6,9 @@ from collections import deque
 from typing import Protocol
 
 from weft.core import events as e
-from weft.core.decider import Machine
 from weft.core.effects import ArmTimer
 from weft.core.ids import Millis, Seq, answer_key
+from weft.core.machine import Machine
 from weft.core.run.hook_events import HOOKED
 from weft.core.run.state import FOLD
 from weft.ports.definitions import VERSION_MARK

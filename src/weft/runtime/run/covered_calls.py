@@ -15,10 +15,10 @@ import msgspec
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.budgets import MONEY, amount_text
-from weft.core.decider import Machine
 from weft.core.effects import AnyEffect, PerformTask
 from weft.core.ids import EntryId, RunId, RunUid
 from weft.core.ledger import Crossed, Granted, HandOut, Short, window_length
+from weft.core.machine import Machine
 from weft.core.run.covers import OpenCovers, reserve
 from weft.errors import BudgetExceeded, Failure
 from weft.runtime.run.draft import Draft, PendingCommand

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from weft.core import events as e
-from weft.core.decider import Machine
 from weft.core.ids import HostId, Millis
+from weft.core.machine import Machine
 from weft.core.run.hook_events import fit_event, hook_event
 from weft.ports.new_run import NewRun
 from weft.runtime.hooks import WORKFLOW, HookTable, delivery

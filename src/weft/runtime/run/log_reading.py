@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from weft.core import values
 from weft.core.commands import AnyCommand, PatchRun, RetryRun, SetResult
-from weft.core.decider import Machine
 from weft.core.ids import Seq
+from weft.core.machine import Machine
 from weft.core.run.env import Env, MissingInputs, PastEvent
 from weft.errors import NotFound, WeftError
 from weft.runtime.run.draft import PendingCommand

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from weft.core import commands as c
-from weft.core.decider import Machine
 from weft.core.effects import OutgoingMail
 from weft.core.ids import Millis, RunId, RunUid
+from weft.core.machine import Machine
 from weft.core.run.tree import root_of
 from weft.ports.new_run import NewRun
 from weft.ports.store import Mail

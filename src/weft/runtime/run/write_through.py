@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from weft.core.decider import Machine
 from weft.core.effects import PerformTask
 from weft.core.goal.definitions import HttpWay
 from weft.core.graph.node_start import HTTP
 from weft.core.ids import RunUid
+from weft.core.machine import Machine
 from weft.core.values import is_ref
 from weft.errors import StoreError
 from weft.ports.hot import HotRuns

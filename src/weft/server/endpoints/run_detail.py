@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from weft.core.decider import Machine
+from weft.core.machine import Machine
 from weft.errors import Failure, NotFound, RunUnreadable, StoreError
 from weft.observe.as_of import as_of
 from weft.observe.boxes import box_at

@@ -31,7 +31,7 @@ from weft.ports.web_sessions import WebSession
 from weft.stores.judge import judge_mail
 from weft.stores.judge_starts import is_singleton
 from weft.stores.key_turns import Key
-from weft.stores.rules import as_json, initial_epoch, initial_status, start_mail
+from weft.stores.rows import as_json, initial_epoch, initial_status, start_mail
 
 TaskKey = tuple[RunUid, int, int, int]
 

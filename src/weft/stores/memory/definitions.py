@@ -11,7 +11,7 @@ from weft.core.ids import Millis
 from weft.errors import Conflict
 from weft.ports.definitions import VERSION_MARK, Definition, Origin
 from weft.stores.memory.content import MemoryContent
-from weft.stores.rules import origins_below
+from weft.stores.rows import origins_below
 
 
 class MemoryDefinitions:

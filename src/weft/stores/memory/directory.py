@@ -9,7 +9,7 @@ from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunU
 from weft.ports.run_query import RunCount, RunQuery
 from weft.ports.store import IMPORTED, NEVER, KeyRow, Page, RunRow
 from weft.stores.memory.content import MemoryContent, StoredRun
-from weft.stores.rules import canonical_json, make_cursor, parse_cursor
+from weft.stores.rows import canonical_json, make_cursor, parse_cursor
 
 
 class MemoryDirectory:

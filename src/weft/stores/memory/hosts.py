@@ -11,7 +11,7 @@ from weft.ports.hosts import HeartbeatSender, HostRow
 from weft.ports.tasks import ADMITTED, STREAM
 from weft.stores.heartbeat_sender import SharedHeartbeatSender
 from weft.stores.memory.content import JoinedHost, MemoryContent
-from weft.stores.rules import as_json
+from weft.stores.rows import as_json
 from weft.stores.silent_hosts import SilentHosts
 
 

@@ -41,7 +41,7 @@ from weft.stores.judge import (
 )
 from weft.stores.judge_starts import is_singleton
 from weft.stores.memory.content import MemoryContent, StoredRun
-from weft.stores.rules import NOBODY, free_id, merge_attributes
+from weft.stores.rows import NOBODY, free_id, merge_attributes
 
 
 class MemoryLog:

@@ -20,7 +20,7 @@ from weft.ports.retention import (
 )
 from weft.stores.memory.content import MemoryContent, StoredRun
 from weft.stores.removal import RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts, with_sums
-from weft.stores.rules import make_cursor, parse_cursor
+from weft.stores.rows import make_cursor, parse_cursor
 
 
 class MemoryRetention:

@@ -12,7 +12,7 @@ from weft.ports.new_run import START_MAIL
 from weft.ports.starts import RuledStart, StartAnswer, StartOutcome
 from weft.stores.judge_starts import StartFacts, StartVerdict, UsedId, answer_of, judge_start
 from weft.stores.memory.content import MemoryContent
-from weft.stores.rules import added_input, cancel_mail
+from weft.stores.rows import added_input, cancel_mail
 
 
 class MemoryStarts:

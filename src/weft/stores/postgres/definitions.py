@@ -10,7 +10,7 @@ from weft.errors import Conflict
 from weft.ports.definitions import VERSION_MARK, Definition, Origin
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.session import Record
-from weft.stores.rules import origins_below
+from weft.stores.rows import origins_below
 
 _SELECT = "SELECT name, version, style, body, created_at, origin FROM definitions"
 _PUT = (

@@ -12,7 +12,7 @@ from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunRow
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import OF_RUNS, RUN_COLUMNS, run_row
 from weft.stores.postgres.run_search import count_runs, search_runs
-from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED
+from weft.stores.rows import LAST_CHARACTER, NOT_DOOMED
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _WANTED = (

@@ -13,8 +13,8 @@ from msgspec import UNSET
 from weft.core.ids import HostId
 from weft.ports.store import Append
 from weft.stores.checksums import event_crc, uid_crc
+from weft.stores.judge import has_only_events
 from weft.stores.postgres.session import Session
-from weft.stores.rules import has_only_events
 
 EVENTS_MAX = 4
 """Appends with more events are rare, and ``commit.py`` is faster for them."""

@@ -26,7 +26,7 @@ from weft.stores.postgres.holds import AUDIT, entry_values
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.session import SCHEMA, Record, Session
 from weft.stores.removal import DOOMED_UID, RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts, with_sums
-from weft.stores.rules import LAST_CHARACTER, make_cursor, parse_cursor
+from weft.stores.rows import LAST_CHARACTER, make_cursor, parse_cursor
 
 _OPEN = ", ".join(f"'{status}'" for status in OPEN_STATUSES)
 _TREE = (

@@ -12,7 +12,7 @@ from weft.ports.new_run import NewRun
 from weft.ports.store import Mail, RunRow, Snapshot
 from weft.stores.checksums import checked_mail, mail_crc, snapshot_crc, uid_crc
 from weft.stores.postgres.session import Record
-from weft.stores.rules import initial_status, start_mail
+from weft.stores.rows import initial_status, start_mail
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "

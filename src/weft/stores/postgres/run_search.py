@@ -10,7 +10,7 @@ from weft.ports.run_query import RunCount, RunQuery
 from weft.ports.store import IMPORTED, Page
 from weft.stores.postgres.pool import Pool, fetch, fetch_row
 from weft.stores.postgres.rows import RUN_COLUMNS, json_text, run_row
-from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED, as_json, parse_cursor
+from weft.stores.rows import LAST_CHARACTER, NOT_DOOMED, as_json, parse_cursor
 from weft.stores.run_branches import Position, make_count, make_page, status_branches
 
 _NEWEST_FIRST = "ORDER BY created_at DESC, uid DESC"

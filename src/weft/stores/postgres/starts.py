@@ -32,7 +32,7 @@ from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import Pool, fetch, fetch_value
 from weft.stores.postgres.rows import RUN_COLUMNS, json_text, mail_values, new_fields, run_row
 from weft.stores.postgres.session import Session
-from weft.stores.rules import NOT_DOOMED, added_input, cancel_mail
+from weft.stores.rows import NOT_DOOMED, added_input, cancel_mail
 
 _LOCK = "SELECT pg_advisory_xact_lock(hashtextextended('weft.slot:' || $1, 0))"
 _RULE = "SELECT body FROM start_rules WHERE workflow = $1"

@@ -12,7 +12,7 @@ from weft.stores.checksums import event_crc, uid_crc
 from weft.stores.postgres.budgets import apply_moves, lock_scopes
 from weft.stores.postgres.commit import COMMIT, commit_values, parse_outcomes
 from weft.stores.postgres.session import Session
-from weft.stores.rules import NOBODY
+from weft.stores.rows import NOBODY
 
 _EVENTS = (
     "INSERT INTO events (run, seq, at, crc, body) "

@@ -19,8 +19,16 @@ from weft.ports.new_run import NewRun
 from weft.ports.retention import AuditEntry
 from weft.ports.store import OVER_STATUSES, Append, Outcome, Snapshot
 from weft.stores.checksums import event_crc, snapshot_crc, uid_crc
-from weft.stores.judge import judge_append, judge_create, judge_recorded, judge_together, only_adds_to_ended, takes_slot
-from weft.stores.rules import free_id, has_no_extras, merge_attributes
+from weft.stores.judge import (
+    has_no_extras,
+    judge_append,
+    judge_create,
+    judge_recorded,
+    judge_together,
+    only_adds_to_ended,
+    takes_slot,
+)
+from weft.stores.rows import free_id, merge_attributes
 from weft.stores.sqlite.budgets import apply_moves
 from weft.stores.sqlite.holds import write_once
 from weft.stores.sqlite.keys import FORGET_TASKS, STILL_COUNTS

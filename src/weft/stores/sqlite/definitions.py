@@ -12,7 +12,7 @@ import msgspec
 from weft.core.ids import Millis
 from weft.errors import Conflict
 from weft.ports.definitions import VERSION_MARK, Definition, Origin
-from weft.stores.rules import origins_below
+from weft.stores.rows import origins_below
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.writer import Writer
 

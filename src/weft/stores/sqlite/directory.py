@@ -13,7 +13,7 @@ from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, HostId, Millis, RunId, RunU
 from weft.core.start_rules import SINGLETON, SINGLETON_END
 from weft.ports.run_query import RunCount, RunQuery
 from weft.ports.store import NEVER, OPEN_STATUSES, KeyRow, Page, RunRow
-from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED
+from weft.stores.rows import LAST_CHARACTER, NOT_DOOMED
 from weft.stores.sqlite.mail import read_key
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row

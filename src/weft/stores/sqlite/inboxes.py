@@ -12,7 +12,7 @@ from weft.core.ids import HostId, Millis, RunId, RunUid
 from weft.errors import Corrupt
 from weft.ports.store import Addressed, Mail, News
 from weft.stores.checksums import checked_inboxes
-from weft.stores.rules import NOT_DOOMED
+from weft.stores.rows import NOT_DOOMED
 from weft.stores.sqlite.directory import is_any_claimable, read_next_wake
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.reader import SqliteReader

@@ -27,7 +27,7 @@ from weft.ports.store import (
 )
 from weft.stores.checksums import check_log_end, checked_events, checked_mail, snapshot_crc, uid_crc
 from weft.stores.judge import check_numbering, judge_create, judge_release
-from weft.stores.rules import NOBODY
+from weft.stores.rows import NOBODY
 from weft.stores.sqlite.commit import CommitBatch, write_snapshot
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.plain_append import try_plain_append

@@ -15,7 +15,7 @@ from msgspec import UNSET
 from weft.core.ids import HostId
 from weft.ports.store import Append
 from weft.stores.checksums import event_crc
-from weft.stores.rules import has_only_events
+from weft.stores.judge import has_only_events
 from weft.stores.sqlite.commit import GUARD
 from weft.stores.sqlite.writer import Writer
 

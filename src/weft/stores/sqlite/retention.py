@@ -24,7 +24,7 @@ from weft.ports.retention import (
 )
 from weft.ports.store import OPEN_STATUSES
 from weft.stores.removal import DOOMED_UID, RUNS_PER_CLEAR, TreeRun, judge_doom, with_counts, with_sums
-from weft.stores.rules import LAST_CHARACTER, make_cursor, parse_cursor
+from weft.stores.rows import LAST_CHARACTER, make_cursor, parse_cursor
 from weft.stores.sqlite.holds import write_entry
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import unindex_attributes

@@ -12,7 +12,7 @@ from weft.core.ids import Epoch, HostId, RunId, RunUid, Seq
 from weft.ports.new_run import NewRun
 from weft.ports.store import Mail, RunRow
 from weft.stores.checksums import mail_crc
-from weft.stores.rules import as_json, canonical_json, initial_epoch, initial_status, start_mail
+from weft.stores.rows import as_json, canonical_json, initial_epoch, initial_status, start_mail
 
 RUN_COLUMNS = (
     "uid, id, workflow, version, style, status, seq, epoch, owner, mail, wake_at, idle_until, format, parent, "

@@ -15,7 +15,7 @@ import apsw
 
 from weft.ports.run_query import RunCount, RunQuery
 from weft.ports.store import IMPORTED, Page
-from weft.stores.rules import LAST_CHARACTER, NOT_DOOMED, canonical_json, parse_cursor
+from weft.stores.rows import LAST_CHARACTER, NOT_DOOMED, canonical_json, parse_cursor
 from weft.stores.run_branches import Position, make_count, make_page, status_branches
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
 

@@ -22,7 +22,7 @@ from weft.stores.judge_starts import (
     is_singleton,
     judge_start,
 )
-from weft.stores.rules import NOT_DOOMED, added_input, cancel_mail
+from weft.stores.rows import NOT_DOOMED, added_input, cancel_mail
 from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, insert_run, run_row

@@ -1,4 +1,4 @@
-"""Computations that all stores share: kinds of appends, new rows, attributes and cursors. Pure."""
+"""Computations about rows that all stores share: new rows and their mail, attributes, and cursors of pages. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from weft.ports.definitions import Origin
 from weft.ports.new_run import START_MAIL, NewRun
 from weft.ports.retention import DOOMED
 from weft.ports.starts import RuledStart
-from weft.ports.store import PENDING, Append, Mail, RunRow
+from weft.ports.store import PENDING, Mail, RunRow
 
 LAST_CHARACTER = "\U0010ffff"
 """Follows every character of an id, so that it ends the range of ids with a prefix."""
@@ -23,30 +23,6 @@ NOBODY = HostId("")
 """The host of an append that creates a run without an owner."""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-def has_only_events(append: Append) -> bool:
-    """Return whether an append has events and nothing else."""
-    return (
-        append.status is None
-        and append.create is None
-        and not (append.taken or append.keys or append.mail or append.refs or append.children or append.ledger)
-        and append.attributes is None
-        and append.reopen is None
-        and append.resolved is None
-        and append.snapshot is None
-    )
-
-
-def has_no_extras(append: Append) -> bool:
-    """Return whether an append has only events, apart from beginning or ending its run."""
-    return (
-        not (append.taken or append.keys or append.mail or append.refs or append.children or append.ledger)
-        and append.attributes is None
-        and append.reopen is None
-        and append.resolved is None
-        and append.snapshot is None
-    )
 
 
 def origins_below(origin: Origin) -> Sequence[str]:
