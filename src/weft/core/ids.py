@@ -64,6 +64,14 @@ def tenant_prefix(run_id: str) -> str:
 
 RESERVED_IDS = ("schedule/", "bulk/", "hook/")
 """Prefixes of the ids of Weft's own runs, which runs of users must not have."""
+
+
+def reserved_prefix(run_id: str) -> str:
+    """Return the beginning of an id that only Weft's own runs have; empty if it has none."""
+    name = run_id.removeprefix(tenant_prefix(run_id))
+    return next((prefix for prefix in RESERVED_IDS if name.startswith(prefix)), "")
+
+
 RESERVED_KEYS = "weft/"
 """A prefix that keys of users must not have."""
 

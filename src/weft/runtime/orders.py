@@ -18,7 +18,7 @@ from weft.core.budgets import BudgetLimits
 from weft.core.code.locations import check_name
 from weft.core.events import ABSENT
 from weft.core.findings import did_you_mean
-from weft.core.ids import GOAL, INTERNAL_WORKFLOWS, RESERVED_IDS, tenant_prefix
+from weft.core.ids import GOAL, INTERNAL_WORKFLOWS, reserved_prefix
 from weft.core.run_rules import RunRules
 from weft.errors import BadValue, UnknownWorkflow, UsageError
 from weft.ports.clock import Ids
@@ -195,12 +195,6 @@ def check_run_id(run_id: str) -> str:
             hint='Use 1 to 500 printable characters, without spaces at the ends, other than "." and "..".',
         )
     return run_id
-
-
-def reserved_prefix(run_id: str) -> str:
-    """Return the beginning of an id that only Weft's own runs have; empty if it has none."""
-    name = run_id.removeprefix(tenant_prefix(run_id))
-    return next((prefix for prefix in RESERVED_IDS if name.startswith(prefix)), "")
 
 
 def check_own_id(run_id: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from weft.core import commands as c
 from weft.core import values
 from weft.core.code.locations import check_name
-from weft.core.ids import HOOK_CHAIN, Millis, RunId, RunUid
+from weft.core.ids import HOOK_CHAIN, Millis, RunId, RunUid, reserved_prefix
 from weft.errors import IdTaken, LimitExceeded, StoreError
 from weft.ports.new_run import NewRun
 from weft.ports.starts import StartOutcome
@@ -17,7 +17,6 @@ from weft.ports.store import IMPORTED, MOVED, Outcome, RunRow
 from weft.runtime.commit import RunCreator
 from weft.runtime.finished_error import moved_to
 from weft.runtime.hooks import FOLDER
-from weft.runtime.orders import reserved_prefix
 from weft.runtime.programs import AnyProgram, input_differences, is_published
 from weft.runtime.reader import goals_in
 from weft.runtime.start_policy import StartPolicy

@@ -11,14 +11,14 @@ from collections.abc import Container, Mapping
 
 import msgspec
 
-from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, Millis, RunUid, Seq, tenant_prefix
+from weft.core.ids import INTERNAL_WORKFLOWS, Epoch, Millis, RunUid, Seq, reserved_prefix, tenant_prefix
 from weft.errors import Corrupt, IdTaken
 from weft.ports.boundary import boundary
 from weft.ports.new_run import NewRun
 from weft.ports.store import IMPORTED, MOVED, Append, Outcome, RunRow
 from weft.runtime.bundles.archive import CheckedBundle, CheckedRun
 from weft.runtime.bundles.own_uids import digest_of_log, with_own_uids
-from weft.runtime.orders import check_own_id, check_run_id, reserved_prefix
+from weft.runtime.orders import check_own_id, check_run_id
 from weft.runtime.programs import store_definition
 from weft.runtime.service import RunService
 

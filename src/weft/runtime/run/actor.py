@@ -429,9 +429,8 @@ class Actor:
             self.covers = OpenCovers(state)
         for event in events:
             machine.evolve(event, at=now)
-            body = e.encode(event)
-            draft.record(body, now)
-            effects = machine.effects(event)
+            effects, letters = machine.effects(event), machine.mail(event)
+            draft.record(e.encode(event), now)
             if state.accounted:
                 add_moves(self, draft, event, effects)
             for effect in effects:
@@ -439,7 +438,7 @@ class Actor:
                     self.ports.background.call_soon(self.ports.apply_effect, self, effect)
                 else:
                     draft.effects.append(effect)
-            for letter in machine.mail(event):
+            for letter in letters:
                 enclose(self, draft, letter)
             if type(event) in INDEXED:
                 index_event(self, draft, event)
