@@ -42,6 +42,7 @@ roomy = agent("roomy", budget=weft.Budget(money="1 USD", tokens=100_000, calls=1
 few_calls = agent("few_calls", budget=weft.Budget(calls=2))
 one_more = agent("one_more", budget=weft.Budget(tokens=5_000), on_exhausted="answer")
 asks = agent("asks", budget=weft.Budget(calls=1, of=["ann"]), on_exhausted="ask")
+asks_for_tools = agent("asks_for_tools", budget=weft.Budget(tools=1, of=["ann"]), on_exhausted="ask")
 few_tools = agent("few_tools", budget=weft.Budget(per_tool={"look": 1}), on_exhausted="answer")
 
 
@@ -112,6 +113,28 @@ def test_a_no_ends_the_run() -> None:
     with pytest.raises(weft.RunFailed) as failed:
         run.result()
     assert failed.value.failure.code == "budget.exceeded"
+
+
+def test_people_may_give_it_more_for_a_tool() -> None:
+    world = World(app)
+    world.fake_model("fast", look_up(1), look_up(2), DONE)
+    run = world.start(asks_for_tools("go"))
+    assert [wait.location for wait in run.waiting_for()] == ["turn/~1/tools/0/budget"]
+    run.answer("turn/~1/tools/0/budget", form={"amount": 1}, by="ann")
+
+    assert run.result().output == "Done."
+    assert len(world.calls(look)) == 2
+
+
+def test_without_more_for_a_tool_the_model_is_told() -> None:
+    world = World(app)
+    world.fake_model("fast", look_up(1), look_up(2), DONE)
+    run = world.start(asks_for_tools("go"))
+    run.answer("turn/~1/tools/0/budget", approved=False, by="ann")
+
+    assert run.result().output == "Done."
+    assert len(world.calls(look)) == 1
+    assert "was not called" in world.model_calls("fast")[2].messages[-1].text
 
 
 def test_a_tool_without_budget_is_told() -> None:

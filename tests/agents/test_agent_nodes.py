@@ -212,7 +212,7 @@ def test_the_older_spelling_is_read_alike() -> None:
     assert taken(world) == ["small"]
     call = world.model_calls("fast")[0]
     assert call.options["temperature"] == 0.3
-    assert [tool.name for tool in call.tools] == ["search"]
+    assert [tool.name for tool in call.tools] == ["read_result", "search"]
     assert call.messages[-1].text == "Decide."
 
 

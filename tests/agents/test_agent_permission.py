@@ -102,3 +102,30 @@ def test_a_model_that_has_spent_enough_is_replaced() -> None:
 def test_a_rule_about_something_else_cannot_ask_what_was_spent(rule: dict[str, Any]) -> None:
     with pytest.raises(weft.BadPolicy, match="spent"):
         weft.App(policy={"weft": "policy/1", "rules": [{**rule, "when": "spent.tokens > 5"}]})
+
+
+@pytest.mark.parametrize(
+    ("rule", "asked_again", "posted"),
+    [
+        ({"deny": "tool", "names": ["post"], "when": "args.text == 'y'"}, False, []),
+        ({"ask": "tool", "names": ["post"], "when": "args.text == 'y'", "of": ["role:legal"]}, True, ["y"]),
+        ({"ask": "tool", "names": ["post"]}, False, ["y"]),
+    ],
+    ids=["denied", "others are asked", "the same people"],
+)
+def test_what_an_approver_changes_is_judged_again(rule: dict[str, Any], asked_again: bool, posted: list[str]) -> None:
+    app, _, post = guarded(rule)
+    tools = [weft.tool(post, editable=True, approve="always")]
+    editor = app.agent("editor", model="fast", tools=tools, approvers=["ann"])
+    world = World(app)
+    world.fake_model("fast", calls(post={"text": "x"}), "ok")
+    run = world.start(editor("post it"))
+    run.answer("turn/~0/tools/0/approve", form={"text": "y"}, by="ann")
+
+    waits = [wait.location for wait in run.waiting_for()]
+    assert waits == (["turn/~0/tools/0/approve#2"] if asked_again else [])
+    if asked_again:
+        assert world.calls(post) == []
+        run.answer("turn/~0/tools/0/approve#2", form={"text": "y"}, by="lee")
+    assert run.result().output == "ok"
+    assert [call.args["text"] for call in world.calls(post)] == posted

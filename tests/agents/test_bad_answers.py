@@ -121,6 +121,7 @@ def test_ten_megabytes_are_not_read_to_the_end(answer: Say) -> None:
     failed = failure_of(answer)
 
     assert failed.code == "model.unavailable"
+    assert failed.in_doubt, "the provider bills what it said"
     assert "x" * 100 not in str(failed)
 
 

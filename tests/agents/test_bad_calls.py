@@ -190,3 +190,59 @@ def test_after_words_of_strangers_every_tool_that_sends_outside_is_asked_for() -
     run.answer("turn/~2/tools/0/approve", approved=False)
     assert run.result().output == "ok"
     assert len(world.calls(post)) == 1
+
+
+def test_a_tool_behind_call_tool_may_be_called_only_as_often() -> None:
+    shop = Shop()
+    tools = [weft.tool(shop.find_order, per_run=1), "search_tools"]
+    agent = shop.app.agent("frugal", model="fast", tools=tools)
+    world = World(shop.app)
+    hidden = [calls(call_tool={"name": "find_order", "arguments": {"order_id": str(n)}}) for n in range(2)]
+    world.fake_model("fast", *hidden, FIND, "ok")
+
+    assert world.run(agent("go")).output == "ok"
+    assert len(world.calls(shop.find_order)) == 1
+    assert "1 times" in told(world, 2)
+    assert "1 times" in told(world, 3)
+
+
+def test_calls_of_an_answer_that_was_cut_off_are_not_performed() -> None:
+    from weft.ports.models import CallPart, ModelMessage, ModelReply, ModelUsage
+
+    shop = Shop()
+    world = World(shop.app)
+    parts = (CallPart(id="1", name="find_order", arguments='{"order_id":"1"}'),)
+    message = ModelMessage(role="assistant", parts=parts)
+    cut = ModelReply(message=message, finish="length", usage=ModelUsage(), model="m")
+    world.fake_model("fast", cut, "ok")
+
+    assert world.run(shop.support("go")).output == "ok"
+    assert world.calls(shop.find_order) == []
+    assert "cut off" in told(world, 1)
+
+
+def test_an_invented_call_of_final_output_ends_nothing() -> None:
+    shop = Shop()
+    world = World(shop.app)
+    world.fake_model("fast", calls(final_output={"value": "x"}), "ok")
+
+    assert world.run(shop.support("go")).output == "ok"
+    assert "There is no tool" in told(world, 1)
+
+
+def test_64_tools_can_be_offered_beside_read_result() -> None:
+    app = weft.App()
+    app.model("fast", url="http://127.0.0.1:9/v1")
+
+    async def look(at: str = "") -> str:
+        return at
+
+    tools = [app.step(look, name=f"look_{n}", effect="pure") for n in range(65)]
+    agent = app.agent("many", model="fast", tools=tools[:64])
+    world = World(app)
+    world.fake_model("fast", "ok")
+
+    assert world.run(agent("go")).output == "ok"
+    assert len(world.model_calls("fast")[0].tools) == 65
+    with pytest.raises(weft.LimitExceeded, match="65 tools"):
+        app.agent("more", model="fast", tools=tools)

@@ -33,6 +33,7 @@ class _Link(msgspec.Struct, frozen=True, omit_defaults=True):
     messages: tuple[ModelMessage, ...]
     prev: HeldBlob | None = None
     holds: tuple[HeldBlob, ...] = ()
+    is_tainted: bool = False
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -44,6 +45,8 @@ class Conversation(msgspec.Struct, frozen=True):
     head_bytes: int = 0
     total_bytes: int = 0
     """The size of all links."""
+    is_tainted: bool = False
+    """It has words of strangers."""
 
     @property
     def held(self) -> HeldBlob | None:
@@ -85,7 +88,8 @@ class Conversations:
         messages = list(known.messages)
         for _, _, link in reversed(newer):
             messages += link.messages
-        found = Conversation(tuple(messages), head, newer[0][1], known.total_bytes + total)
+        is_tainted = known.is_tainted or any(link.is_tainted for _, _, link in newer)
+        found = Conversation(tuple(messages), head, newer[0][1], known.total_bytes + total, is_tainted)
         self._recent.put(head, found)
         return found
 
@@ -93,20 +97,24 @@ class Conversations:
         """Refuse messages that have no room in a conversation, before a model is asked. Raises LimitExceeded."""
         _check_size(before.total_bytes + len(_encode(messages)))
 
-    async def append(self, before: Conversation, messages: Sequence[ModelMessage]) -> Conversation:
+    async def append(
+        self, before: Conversation, messages: Sequence[ModelMessage], *, is_tainted: bool = False
+    ) -> Conversation:
         """Add messages to a conversation. When this returns, they are stored. Raises LimitExceeded."""
-        link = _Link(messages=tuple(messages), prev=before.held, holds=_holds(messages))
+        is_tainted = is_tainted or before.is_tainted
+        link = _Link(messages=tuple(messages), prev=before.held, holds=_holds(messages), is_tainted=is_tainted)
         raw = _encode(link)
         _check_size(before.total_bytes + len(raw))
         head = f"cas://sha256:{await self.put(raw)}"
-        extended = Conversation((*before.messages, *messages), head, len(raw), before.total_bytes + len(raw))
+        total = before.total_bytes + len(raw)
+        extended = Conversation((*before.messages, *messages), head, len(raw), total, is_tainted)
         self._recent.put(head, extended)
         return extended
 
     async def flatten(self, head: str) -> Conversation:
         """Return the conversation as one link that refers to no other, for another run, a fork or an export."""
         found = await self.read(head)
-        return await self.append(EMPTY, found.messages) if found.head else EMPTY
+        return await self.append(EMPTY, found.messages, is_tainted=found.is_tainted) if found.head else EMPTY
 
     def _known(self, place: str) -> Conversation | None:
         return self._recent.get(place) if place else EMPTY

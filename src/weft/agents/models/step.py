@@ -61,6 +61,8 @@ class AskModel(msgspec.Struct, frozen=True, kw_only=True):
     """How many tokens the answer may have, if that is less than what the alias allows."""
     stream: str = ""
     """The output stream for the answer as it comes; empty for none."""
+    is_tainted: bool | msgspec.UnsetType = msgspec.UNSET
+    """Set if the run has taken in words of strangers."""
 
 
 class _Spec(msgspec.Struct, frozen=True):
@@ -174,7 +176,8 @@ class ModelStep:
         if reused is None:
             await self._cache.remember(alias, request, run_id, reply)
         _spend(task, alias, reply.usage if reused is None else ModelUsage())
-        after = await self._conversations.append(before, (*asked.add, reply.message))
+        said = (*asked.add, reply.message)
+        after = await self._conversations.append(before, said, is_tainted=asked.is_tainted is True)
         assert after.held is not None
         answer = _model_answer(alias, reply, after.held, reused)
         return encode(answer, what=f"The model {alias.name} answered with")

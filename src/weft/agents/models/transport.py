@@ -60,7 +60,7 @@ class ModelTransport:
         except HttpFailed as error:
             raise ModelFailed(f"The model {name} cannot be reached: {error.message}") from error
         except LimitExceeded as error:
-            raise ModelFailed(f"The answer of the model {name} is too long: {error.message}") from error
+            raise ModelFailed(f"The answer of the model {name} is too long: {error.message}", in_doubt=True) from error
         if not response.ok:
             raise failed_answer(name, response, now_ms=self._clock.now_ms())
         reader.finish()

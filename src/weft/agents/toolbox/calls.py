@@ -66,8 +66,15 @@ _INTERPRETER = ToolSpec(
 
 
 def stored_tool(name: str) -> ToolSpec:
-    """Return what is known about a tool that is only in the store. Its step checks the arguments."""
-    return ToolSpec(name=tool_name(name), effect="idempotent", kind="builtin", target=STORED, given={"name": name})
+    """Return what is known about a tool that is only in the store: it may fetch. Its step checks the arguments."""
+    return ToolSpec(
+        name=tool_name(name),
+        effect="idempotent",
+        kind="builtin",
+        target=STORED,
+        given={"name": name},
+        touches=_TOUCHES["idempotent"],
+    )
 
 
 def checked_call(tool: ToolSpec, arguments: dict[str, Any], last: str) -> tuple[ToolSpec, dict[str, Any]]:

@@ -48,6 +48,8 @@ class AgentInput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """What decides, if no agent of this name is registered, as for an agent that a graph describes."""
     allowed_tools: tuple[str, ...] | None = None
     """The only tools that this run may call, with wildcards; None for all of the agent."""
+    is_tainted: bool = False
+    """The agent that asks has taken in words of strangers."""
 
 
 class _WithModels(Protocol):
@@ -183,6 +185,11 @@ def with_allowed(raw: bytes, allowed: Sequence[str] | None) -> bytes:
     if allowed is None:
         return raw
     return values.encode({**values.decode(raw), "allowed_tools": list(allowed)})
+
+
+def tainted(raw: bytes) -> bytes:
+    """Return the input of a run that is asked by an agent that has taken in words of strangers."""
+    return values.encode({**values.decode(raw), "is_tainted": True})
 
 
 def read_input(raw: bytes) -> AgentInput:

@@ -24,6 +24,8 @@ class StoredConversation(msgspec.Struct, frozen=True, kw_only=True):
     link: HeldBlob
     chars: int
     messages: int
+    is_tainted: bool = False
+    """It has words of strangers."""
 
 
 def service_here() -> Callable[[], RunService]:
@@ -52,6 +54,7 @@ def stored(conversation: Conversation) -> StoredConversation:
         link=conversation.held,
         chars=messages_chars(conversation.messages),
         messages=len(conversation.messages),
+        is_tainted=conversation.is_tainted,
     )
 
 
@@ -62,7 +65,7 @@ async def take_over(found: Conversations, history: str, system: Sequence[ModelMe
     """
     before = await found.read(history)
     rest = [message for message in before.messages if message.role != "system"]
-    return stored(await found.append(EMPTY, [*system, *with_results(rest)]))
+    return stored(await found.append(EMPTY, [*system, *with_results(rest)], is_tainted=before.is_tainted))
 
 
 def with_results(messages: Sequence[ModelMessage]) -> list[ModelMessage]:

@@ -9,6 +9,7 @@ import msgspec
 
 from weft.agents.budget import Budget, limits_of
 from weft.agents.spec import FINAL_OUTPUT, AgentSpec, OnExhausted, request_parts
+from weft.agents.toolbox.definitions import READ
 from weft.agents.tools.options import OfferedTool, check_approval
 from weft.agents.tools.spec import TOOLS_MAX, ToolSpec, check_names
 from weft.core import values
@@ -127,9 +128,10 @@ def check_tools(agent: str, tools: Sequence[ToolSpec]) -> None:
     check_names(tools, agent)
     if any(tool.name == FINAL_OUTPUT for tool in tools):
         raise NameTaken(f'A tool of the agent {agent} is called "{FINAL_OUTPUT}", which has a meaning of its own.')
-    if len(tools) > TOOLS_MAX:
+    offered = sum(tool.name != READ for tool in tools)
+    if offered > TOOLS_MAX:
         raise LimitExceeded(
-            f"The agent {agent} offers {len(tools)} tools; the limit is {TOOLS_MAX}.",
+            f"The agent {agent} offers {offered} tools; the limit is {TOOLS_MAX}.",
             hint="Offer fewer, or search_tools, which finds them.",
         )
 

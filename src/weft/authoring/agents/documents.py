@@ -12,7 +12,7 @@ from weft.agents.policy.verdicts import Asked
 from weft.agents.spec import AgentRoute, AgentSpec, request_parts
 from weft.authoring.agents.agent import VERSION, WORKFLOW, Agent, encode_input, with_allowed
 from weft.authoring.agents.declaration import AgentDeclaration, check_declaration, declared_limits
-from weft.authoring.agents.offered import known_tools, only_allowed, sources_in
+from weft.authoring.agents.offered import known_tools, only_allowed, sources_in, with_reading
 from weft.authoring.agents.workflow import AgentGroup
 from weft.core import values
 from weft.core.findings import Finding, Problems, did_you_mean
@@ -138,7 +138,7 @@ def _spec(
             hint="Let another agent choose.",
         )
     model = aliases.get(declared.model)
-    tools = only_allowed(known_tools(declared.tools, group), allowed)
+    tools = with_reading(only_allowed(known_tools(declared.tools, group), allowed))
     return declared.spec(aliases.chain(declared.model), tools, model.supports)
 
 

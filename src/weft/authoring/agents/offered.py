@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import msgspec
 
 from weft.agents.policy.globs import is_match
-from weft.agents.toolbox.definitions import READ, read_tools
+from weft.agents.toolbox.definitions import EXECUTE, OPENAPI, READ, SEARCH, read_tools
 from weft.agents.tools.built_in import BUILT_IN, built_in_tools, unknown_tool
 from weft.agents.tools.options import OfferedTool, PersonTool
 from weft.agents.tools.spec import ToolSource, ToolSpec, first_paragraph, make_tool, without_parameters
@@ -76,6 +76,7 @@ def with_rules(spec: ToolSpec, rules: OfferedTool | None) -> ToolSpec:
     changed = msgspec.structs.replace(
         spec, **rules.rules(), schema=without_parameters(spec.schema, list(rules.bind)) if rules.bind else spec.schema
     )
+    changed = msgspec.structs.replace(changed, touches=tuple(dict.fromkeys((*spec.touches, *rules.touches))))
     return make_tool(changed)
 
 
@@ -91,9 +92,30 @@ def _specs_of(offered: Any, group: OfferingGroup) -> list[ToolSpec]:
             raise unknown_tool(of, [*group.step_names(), *group.runnable_names(), *BUILT_IN])
         return [with_rules(spec, rules) for spec in built_in_tools(of)]
     spec = _of_registered(of)
+    if isinstance(of, Agent) and _reads_strangers(of, group, set()):
+        spec = msgspec.structs.replace(spec, touches=("untrusted",))
     if rules is not None:
         _check_bound(spec, rules)
     return [with_rules(spec, rules)]
+
+
+def _reads_strangers(agent: Agent[Any], group: OfferingGroup, seen: set[str]) -> bool:
+    """Return whether an agent, or one that it may call, may take in words of strangers. Then its answer has them too.
+
+    ``seen``: the agents that were looked at, because names may lead back to one.
+    """
+    seen.add(agent.name)
+    for offered in agent.declaration.tools:
+        if isinstance(offered, OfferedTool) and "untrusted" in offered.touches:
+            return True
+        of = offered.of if isinstance(offered, OfferedTool) else offered
+        if isinstance(of, str):
+            of = group.find_step(of) or group.newest(of) or of
+        if isinstance(of, str) and of in (EXECUTE, OPENAPI, SEARCH):
+            return True
+        if isinstance(of, Agent) and of.name not in seen and _reads_strangers(of, group, seen):
+            return True
+    return False
 
 
 def _of_registered(of: Any) -> ToolSpec:

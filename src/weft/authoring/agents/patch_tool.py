@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from weft.agents.spec import AgentSpec
-from weft.authoring.agents.approval import WantedCall, ask_approval
+from weft.authoring.agents.approval import WantedCall, ask_approval, needs_approval
 from weft.authoring.agents.conversations import service_here
 from weft.authoring.agents.covers import tool_cover
 from weft.authoring.agents.operations import cover_call, here
@@ -41,7 +41,7 @@ async def patch_workflow(ctx: Context, spec: AgentSpec, wanted: WantedCall, poli
     if verdict.permission == "deny":
         return told("not permitted", rule=verdict.rule) if verdict.rule else told("not permitted")
     approved_by: list[str] = []
-    if verdict.permission == "ask" or wanted.tool.approve == "always":
+    if needs_approval(spec, wanted, verdict):
         seen = {"run": plan.run, "workflow": plan.workflow, "changes": plan.changes, "plan": plan.digest}
         answer = await ask_approval(spec, wanted, verdict, seen)
         if not answer.approved:

@@ -11,6 +11,7 @@ import msgspec
 from weft.agents.conversation import HeldBlob
 from weft.agents.toolbox.definitions import OPERATION
 from weft.agents.toolbox.openapi import ApiOperation
+from weft.authoring.agents.agent import tainted
 from weft.authoring.agents.approval import WantedCall
 from weft.authoring.agents.covers import tool_cover
 from weft.authoring.agents.operations import StoredResult, TaskOrder, child_output, perform_task
@@ -94,8 +95,10 @@ class ToolPerformer:
             runnable = self._group.newest(tool.target)
             if runnable is None:
                 raise BadValue(f"The workflow {tool.target} is not registered here.")
-            result = await child_output(Invocation(runnable, runnable.given(wanted.arguments)))
-            return _answer_of(result) if tool.kind == "agent" else result
+            given = runnable.given(wanted.arguments)
+            if tool.kind == "workflow":
+                return await child_output(Invocation(runnable, given))
+            return _answer_of(await child_output(Invocation(runnable, tainted(given) if wanted.is_tainted else given)))
         about = {} if tool.kind == "mcp" else {"agent": self._agent, "spec": self._spec}
         call = values.encode({**about, **tool.given, "arguments": wanted.arguments})
         step_name = MCP if tool.kind == "mcp" else tool.target

@@ -19,6 +19,7 @@ from weft.agents.tools.spec import ToolSpec
 from weft.authoring.agents.agent import fill
 from weft.authoring.agents.approval import WantedCall, ask_approval, needs_approval
 from weft.authoring.agents.covers import tool_cover
+from weft.authoring.agents.exhaustion import ask_for_budget
 from weft.authoring.agents.operations import QuestionOrder, ask_people, cover_call, emit_chunk, is_recorded
 from weft.authoring.agents.patch_tool import patch_workflow
 from weft.authoring.agents.performers import ToolPerformer
@@ -26,8 +27,10 @@ from weft.authoring.agents.permission import POLICY, RunPolicy
 from weft.authoring.agents.server_questions import answer_server
 from weft.authoring.agents.tool_results import CallOutcome, failed, result_of, told
 from weft.authoring.context import Context
+from weft.authoring.results import Answer
 from weft.core import values
 from weft.errors import (
+    BadValue,
     BudgetExceeded,
     NotAllowed,
     OutcomeUnknown,
@@ -46,8 +49,11 @@ CHILDREN = ("agent", "workflow")
 """The kinds of tools that are performed as child runs."""
 CALLS_MAX = 32
 """How many calls of one answer are performed. The others are told back."""
-_TOLD = (StepFailed, RunFailed, RunCancelled, TimedOut, NotAllowed)
+_TOLD = (StepFailed, RunFailed, RunCancelled, TimedOut, NotAllowed, BadValue)
 """What a tool may raise that the model can react to."""
+
+FoundCall = tuple[ToolSpec, dict[str, Any]]
+"""The tool that a call means, and its arguments."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -64,14 +70,11 @@ class ToolCalls:
         self._performer = performer
         self.policy = policy
 
-    async def perform(self, call: AskedCall, says: str, *, is_tainted: bool, used: int, last: str = "") -> CallOutcome:
-        """Perform one call, in a scope of its own.
+    async def perform(self, found: FoundCall, says: str, *, is_tainted: bool, used: int, last: str = "") -> CallOutcome:
+        """Perform a call that ``find`` has found, in a scope of its own.
 
         ``used``: how often the run has called this tool before. ``last``: the reference to its newest result.
         """
-        found = self._find(call)
-        if isinstance(found, CallOutcome):
-            return found
         try:
             tool, arguments = checked_call(*found, last)
         except WeftError as error:
@@ -80,15 +83,18 @@ class ToolCalls:
             return told(f"{tool.name} may be called {tool.per_run} times in a run, and was.")
         bound = {name: fill(value, self._inputs) for name, value in tool.bind.items()}
         wanted = WantedCall(tool=tool, arguments={**arguments, **bound}, says=says, is_tainted=is_tainted)
+        if tool.kind == "builtin" and tool.target == f"{TOOL}{PATCH}":
+            return await self._patch(wanted)
+        judged = await self._judge(wanted)
+        return judged if isinstance(judged, CallOutcome) else await self._permitted(*judged)
+
+    async def _judge(self, wanted: WantedCall) -> tuple[WantedCall, PolicyVerdict] | CallOutcome:
+        """Check a call against what is registered now, and ask the policy about it."""
+        tool = wanted.tool
         if not is_recorded(POLICY):
             problem = self._performer.misfit(wanted)
             if problem:
                 return told(problem, is_misfit=True)
-        if tool.kind == "builtin" and tool.target == f"{TOOL}{PATCH}":
-            try:
-                return await patch_workflow(self._ctx, self._spec, wanted, self.policy)
-            except BudgetExceeded as short:
-                return self._not_covered(tool, short)
         verdict = await self.policy.verdict("tool", tool.name, wanted.arguments)
         if verdict.permission == "deny":
             return told("not permitted", rule=verdict.rule) if verdict.rule else told("not permitted")
@@ -96,10 +102,11 @@ class ToolCalls:
             try:
                 wanted = await self._performer.with_operation(wanted)
             except _TOLD as error:
-                return failed(recorded(error) or failure_of(error))
-        return await self._permitted(wanted, verdict)
+                return _failed_call(tool, error)
+        return wanted, verdict
 
-    def _find(self, call: AskedCall) -> tuple[ToolSpec, dict[str, Any]] | CallOutcome:
+    def find(self, call: AskedCall) -> FoundCall | CallOutcome:
+        """Return the tool that a call means, and its arguments; or what the model is told if there is none."""
         tool = self._spec.tool(call.name)
         if tool is None:
             names = ", ".join(sorted(one.name for one in self._spec.tools)) or "none"
@@ -124,7 +131,7 @@ class ToolCalls:
             return tool, shown
         return self._find_inner(call, inner)
 
-    def _find_inner(self, call: AskedCall, inner: InnerCall) -> tuple[ToolSpec, dict[str, Any]] | CallOutcome:
+    def _find_inner(self, call: AskedCall, inner: InnerCall) -> FoundCall | CallOutcome:
         """Find the tool of an inner call."""
         offered = self._spec.tool(inner.name)
         target = unoffered_tool(inner, offered)
@@ -138,22 +145,55 @@ class ToolCalls:
             return told("unknown_agent", is_misfit=True, agents=[*sorted(names), INTERPRETER])
         if inner.name == call.name:
             return told(f"{call.name} cannot call itself.", is_misfit=True)
-        return self._find(AskedCall(id=call.id, name=inner.name, arguments=_encode(inner.arguments).decode()))
+        return self.find(AskedCall(id=call.id, name=inner.name, arguments=_encode(inner.arguments).decode()))
 
     async def _permitted(self, wanted: WantedCall, verdict: PolicyVerdict) -> CallOutcome:
         note: dict[str, Any] = {}
-        if needs_approval(self._spec, wanted, verdict):
+        while needs_approval(self._spec, wanted, verdict):
             answer = await ask_approval(self._spec, wanted, verdict)
             if not answer.approved:
                 return told("a person said no", reason=answer.reason)
-            if isinstance(answer.form, dict) and wanted.tool.editable:
-                changed = {**answer.form, **{name: wanted.arguments[name] for name in wanted.tool.bind}}
-                if changed != wanted.arguments:
-                    wanted = msgspec.structs.replace(wanted, arguments=changed)
-                    note = {"changed_by": ", ".join(answer.by), "performed_with": changed}
+            changed = _changed_arguments(wanted, answer)
+            if changed == wanted.arguments:
+                break
+            note = {"changed_by": ", ".join(answer.by), "performed_with": changed}
+            judged = await self._judge_change(wanted, changed)
+            if isinstance(judged, CallOutcome):
+                return judged
+            asked, (wanted, verdict) = verdict, judged
+            if verdict.permission != "ask" or verdict.of == asked.of:
+                break  # nobody else has to agree to the change
         return await self._perform(wanted, note)
 
+    async def _judge_change(
+        self, wanted: WantedCall, changed: dict[str, Any]
+    ) -> tuple[WantedCall, PolicyVerdict] | CallOutcome:
+        """Check a call again that an approver has changed."""
+        try:
+            tool, arguments = checked_call(wanted.tool, changed, "")
+        except WeftError as error:
+            return told(f"The change of the arguments is not valid: {error.message}")
+        judged = await self._judge(msgspec.structs.replace(wanted, tool=tool, arguments=arguments))
+        return msgspec.structs.replace(judged, is_misfit=False) if isinstance(judged, CallOutcome) else judged
+
+    async def _patch(self, wanted: WantedCall) -> CallOutcome:
+        try:
+            return await patch_workflow(self._ctx, self._spec, wanted, self.policy)
+        except BudgetExceeded as short:
+            refused = await self._not_covered(wanted.tool, short)
+            return refused or told("The budget was too small, and is larger now. Call it again.")
+
     async def _perform(self, wanted: WantedCall, note: dict[str, Any]) -> CallOutcome:
+        """Perform a permitted call, again if people give the budget for it."""
+        while True:
+            try:
+                return await self._perform_once(wanted, note)
+            except BudgetExceeded as short:
+                refused = await self._not_covered(wanted.tool, short)
+                if refused is not None:
+                    return refused
+
+    async def _perform_once(self, wanted: WantedCall, note: dict[str, Any]) -> CallOutcome:
         tool = wanted.tool
         try:
             if tool.kind in (*CHILDREN, "person"):
@@ -164,25 +204,24 @@ class ToolCalls:
             while tool.kind == "mcp" and (again := await answer_server(self._spec, wanted, result.raw)) is not None:
                 wanted = again
                 result = await self._performer.perform(wanted)
-        except BudgetExceeded as short:
-            return self._not_covered(tool, short)
         except OutcomeUnknown:
             if tool.on_unknown == "fail":
                 raise
             return told("may have happened; do not repeat")
         except _TOLD as error:
-            failure = recorded(error) or failure_of(error)
             if tool.on_error == "fail":
                 raise
-            return msgspec.structs.replace(failed(failure), is_child=tool.kind in CHILDREN)
+            return _failed_call(tool, error)
         outcome = await result_of(result, self._spec.result_bytes, note)
         is_untrusted = "untrusted" in tool.touches
         return msgspec.structs.replace(outcome, is_untrusted=is_untrusted, is_child=tool.kind in CHILDREN)
 
-    def _not_covered(self, tool: ToolSpec, short: BudgetExceeded) -> CallOutcome:
-        """Tell the model that the budget does not cover a call; or end the run, if the agent does that."""
+    async def _not_covered(self, tool: ToolSpec, short: BudgetExceeded) -> CallOutcome | None:
+        """Do what the agent does if the budget does not cover a call. Returns None if people have given more."""
         if self._spec.on_exhausted == "fail":
             raise short
+        if self._spec.on_exhausted == "ask" and await ask_for_budget(self._ctx, self._spec, short):
+            return None
         return told(f"{tool.name} was not called: {short.message}")
 
     async def _ask_person(self, wanted: WantedCall) -> CallOutcome:
@@ -205,3 +244,16 @@ class ToolCalls:
         said = answer.form.get("answer") if isinstance(answer.form, dict) else None
         told_as = {"answer": said, "by": answer.by, **({"comment": answer.reason} if answer.reason else {})}
         return CallOutcome(_encode(told_as).decode(), is_performed=True)
+
+
+def _changed_arguments(wanted: WantedCall, answer: Answer[Any]) -> dict[str, Any]:
+    """Return the arguments as the approver wants them. Bound ones stay."""
+    if not isinstance(answer.form, dict) or not wanted.tool.editable:
+        return wanted.arguments
+    return {**answer.form, **{name: wanted.arguments[name] for name in wanted.tool.bind}}
+
+
+def _failed_call(tool: ToolSpec, error: Exception) -> CallOutcome:
+    """Tell the model how a call failed. The words of the error come from where the result would."""
+    outcome = failed(recorded(error) or failure_of(error))
+    return msgspec.structs.replace(outcome, is_untrusted="untrusted" in tool.touches, is_child=tool.kind in CHILDREN)

@@ -67,7 +67,13 @@ class TurnModel:
 
     def _call(self, state: TurnState) -> AskModel:
         return AskModel(
-            alias="", head=state.head, add=state.add, turn=state.turn, spec=self._spec_ref, stream=self._spec.stream
+            alias="",
+            head=state.head,
+            add=state.add,
+            turn=state.turn,
+            spec=self._spec_ref,
+            stream=self._spec.stream,
+            is_tainted=state.is_tainted or msgspec.UNSET,
         )
 
     async def _shorten_strictly(self, state: TurnState) -> TurnState:

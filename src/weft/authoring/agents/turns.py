@@ -19,7 +19,7 @@ from weft.authoring.agents.exhaustion import NO_MORE, ask_for_budget, ask_for_tu
 from weft.authoring.agents.operations import emit_chunk, here
 from weft.authoring.agents.outputs import read_choice, read_output
 from weft.authoring.agents.reply import Reply, Stopped, ToolCall, Usage
-from weft.authoring.agents.tool_calls import CALLS_MAX, ToolCalls
+from weft.authoring.agents.tool_calls import CALLS_MAX, FoundCall, ToolCalls
 from weft.authoring.agents.tool_results import CallOutcome, told
 from weft.authoring.agents.turn_model import TurnModel
 from weft.authoring.agents.turn_state import TurnState, user_message
@@ -58,9 +58,14 @@ class AgentLoop:
         if answer.finish == "refused":
             said = f": {answer.text[:200]}" if answer.text else ""
             raise self._failed("agent.refused", f"The model refused to answer{said}.", state, answer)
-        if not answer.calls or any(call.name == FINAL_OUTPUT for call in answer.calls):
+        if not answer.calls or answer.finish == "length" or self._is_final(answer):
             return await self._answered(state, answer)
         return await self._called(state, answer)
+
+    def _is_final(self, answer: ModelAnswer) -> bool:
+        """Return whether an answer is the call that ends the loop. Only models without schemas are offered it."""
+        is_offered = any(tool.name == FINAL_OUTPUT for tool in self._spec.request.tools)
+        return is_offered and any(call.name == FINAL_OUTPUT for call in answer.calls)
 
     async def _answered(self, state: TurnState, answer: ModelAnswer) -> Again[TurnState] | Done[Reply[Any]]:
         output = read_output(self._spec, answer, self._codec)
@@ -87,7 +92,8 @@ class AgentLoop:
         return done(await self._reply(state, {"reasoning": "", **(given or {}), **default}))
 
     async def _called(self, state: TurnState, answer: ModelAnswer) -> Again[TurnState] | Done[Reply[Any]]:
-        outcomes = await self._perform(state, answer)
+        found = [self._tools.find(call) for call in answer.calls[:CALLS_MAX]]
+        outcomes = await self._perform(state, answer, found)
         digest = _digest(answer.calls, outcomes)
         same = state.same + 1 if digest == state.last else 0
         if same >= self._spec.repeats:
@@ -107,7 +113,7 @@ class AgentLoop:
             last=digest,
             is_tainted=state.is_tainted or any(outcome.is_untrusted for outcome in outcomes),
             has_children=state.has_children or any(outcome.is_child for outcome in outcomes),
-            used=self._used(state.used, answer.calls),
+            used=_used(state.used, found),
             last_ref=next((outcome.ref for outcome in reversed(outcomes) if outcome.ref), state.last_ref),
             usage=msgspec.structs.replace(
                 state.usage, tools=state.usage.tools + sum(outcome.is_performed for outcome in outcomes)
@@ -115,23 +121,27 @@ class AgentLoop:
         )
         return await self._next(state, answer)
 
-    async def _perform(self, state: TurnState, answer: ModelAnswer) -> list[CallOutcome]:
+    async def _perform(
+        self, state: TurnState, answer: ModelAnswer, found: Sequence[FoundCall | CallOutcome]
+    ) -> list[CallOutcome]:
         """Perform the calls of an answer, ``width`` at once. Results are in the order of the calls."""
         self._tools.policy.usage = state.usage
         slots = asyncio.Semaphore(self._spec.width)
         before: Counter[str] = Counter(state.used)
-        calls = answer.calls[:CALLS_MAX]
 
-        async def branch(call: AskedCall, used: int) -> CallOutcome:
+        async def branch(call: FoundCall | CallOutcome, used: int) -> CallOutcome:
+            if isinstance(call, CallOutcome):
+                return call
             async with slots:
                 return await self._tools.perform(
                     call, answer.text, is_tainted=state.is_tainted, used=used, last=state.last_ref
                 )
 
         branches = {}
-        for number, call in enumerate(calls):
-            branches[str(number)] = branch(call, before[call.name])
-            before[call.name] += 1
+        for number, call in enumerate(found):
+            name = "" if isinstance(call, CallOutcome) else call[0].name
+            branches[str(number)] = branch(call, before[name])
+            before[name] += 1
         try:
             ended = await self._ctx.join("tools", branches)
         except BranchesFailed as failed:
@@ -204,11 +214,11 @@ class AgentLoop:
     def _failed(self, code: str, message: str, state: TurnState, answer: ModelAnswer) -> AgentFailed:
         return AgentFailed(message, code=code, turn=state.turn, text=answer.text)
 
-    def _used(self, before: dict[str, int], calls: Sequence[AskedCall]) -> dict[str, int]:
-        limited = {tool.name for tool in self._spec.tools if tool.per_run is not None}
-        counted = Counter(before)
-        counted.update(call.name for call in calls[:CALLS_MAX] if call.name in limited)
-        return dict(counted)
+
+def _used(before: dict[str, int], found: Sequence[FoundCall | CallOutcome]) -> dict[str, int]:
+    """Count the calls of tools that may be called only so often, also those inside ``call_tool``."""
+    tools = [call[0] for call in found if not isinstance(call, CallOutcome)]
+    return dict(Counter(before) + Counter(tool.name for tool in tools if tool.per_run is not None))
 
 
 def _results(calls: Sequence[AskedCall], outcomes: Sequence[CallOutcome]) -> tuple[ModelMessage, ...]:

@@ -147,14 +147,15 @@ def _check_depth(agent: str) -> None:
 async def _first_state(ctx: Context, spec: AgentSpec, given: AgentInput) -> TurnState:
     first = first_messages(spec.system, given.prompt)
     if not given.history:
-        return TurnState(add=first, turns=spec.turns)
+        return TurnState(add=first, turns=spec.turns, is_tainted=given.is_tainted)
     found, history = conversations_here(), given.history
 
     async def read_history() -> StoredConversation:
         return await take_over(found(), history, system_message(spec.system))
 
     before = await ctx.step("history", read_history)
-    return TurnState(add=first[-1:], head=before.head, chars=before.chars, turns=spec.turns)
+    is_tainted = given.is_tainted or before.is_tainted
+    return TurnState(add=first[-1:], head=before.head, chars=before.chars, turns=spec.turns, is_tainted=is_tainted)
 
 
 def _spec_of(group: AgentGroup, given: AgentInput, more: list[ToolSpec]) -> AgentSpec:
