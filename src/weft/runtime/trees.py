@@ -16,9 +16,9 @@ from typing import Protocol
 from msgspec import Raw
 
 from weft.core.ids import RunUid
+from weft.core.run.children import depth_of, root_of
 from weft.core.run.env import allow_any_child
 from weft.core.run.state import State
-from weft.core.run.tree import depth_of, root_of
 from weft.errors import LimitExceeded, RunCancelled
 from weft.ports.store import Directory
 from weft.runtime.background_tasks import BackgroundTasks

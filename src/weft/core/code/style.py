@@ -21,6 +21,7 @@ from weft.core.code.retry import decide_retry, decide_set
 from weft.core.code.state import CodeIndex, CodeState, Entry
 from weft.core.ids import CANCEL, EntryId
 from weft.core.run import asked_patches, lifecycle, undo
+from weft.core.run.children import child_start
 from weft.core.run.decide import DECIDE
 from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
@@ -115,7 +116,7 @@ class CodeStyle:
         undo.join_stack(self.state, dropped)
 
     def child_start(self, event: e.ChildStarted) -> c.StartRun:
-        return lifecycle.child_start(self.state, event)
+        return child_start(self.state, event)
 
     # --- changes of entries ---------------------------------------------------------------------------------------
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core import values
+from weft.core.goal.inputs import given_type_error, given_values
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.settle import given_type_error, given_values
 from weft.core.goal.state import GoalState
 from weft.core.run.env import Env
 from weft.core.run.fork import bad_edit, never_reached

@@ -13,12 +13,14 @@ from weft.core.events import ABSENT, FactRef
 from weft.core.goal import types
 from weft.core.goal.definitions import StepDef, inner_name
 from weft.core.goal.nodes import NeedNode, StepNode
-from weft.core.goal.scripts import ScriptReader, Unmapped, contents, decode_json, encode_json
+from weft.core.goal.plan import GoalPlan
+from weft.core.goal.scripts import ScriptReader, Unmapped, contents, decode_json, decode_parts, encode_json
 from weft.core.goal.shape import NeedShape, StepShape
 from weft.core.goal.state import GoalState, Value
+from weft.core.goal.types import type_error
 from weft.core.run.env import Env
 from weft.core.values import INLINE_BYTES_MAX, MARKED, is_ref, unseal
-from weft.errors import Failure, WeftError
+from weft.errors import BadValue, Failure, WeftError
 
 ITEMS_MAX = 10_000
 
@@ -237,3 +239,31 @@ def predicate_bindings(definition: StepDef, inputs: dict[str, Any]) -> dict[str,
         return {"value": inputs}
     needs = [(fact, need) for fact, need in definition.needs.items() if need.collect != "none" and not need.meta]
     return {name: inputs.get(name) for name in (inner_name(fact, need) for fact, need in needs)}
+
+
+def given_type_error(plan: GoalPlan, given: Mapping[str, bytes], env: Env) -> str | None:
+    """Return which given value has the wrong type, and why, or None."""
+    for name, declared in plan.types.items():
+        raw = given.get(name)
+        why = None if raw is None else type_error(declared, decode_json(raw), raw, env.check)
+        if why is not None:
+            return f"the given {name} has the wrong type: {why}"
+    return None
+
+
+def given_values(body: bytes) -> dict[str, bytes]:
+    """Return the given values of a run, by fact.
+
+    Raises:
+        BadValue: the input is not an object.
+    """
+    if body == b"null":
+        return {}
+    try:
+        return {name: bytes(raw) for name, raw in decode_parts(body).items()}
+    except msgspec.ValidationError:
+        raise BadValue(
+            "The input of a goal run must be an object of facts.",
+            hint='For example: {"order_id": "o-1"}.',
+            code="value.wrong_type",
+        ) from None

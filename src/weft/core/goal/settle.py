@@ -6,20 +6,20 @@ docs/internals/goal.md#4-settle.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from weft.core import events as e
+from weft.core.goal.inputs import given_type_error, given_values
 from weft.core.goal.nodes import StepNode
 from weft.core.goal.outputs import BadOutput, read_outputs
 from weft.core.goal.plan import GoalPlan
-from weft.core.goal.scripts import contents, decode_json, decode_parts, encode_json
+from weft.core.goal.scripts import contents, encode_json
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun
 from weft.core.goal.turn import Turn, complete, evaluate_matches, pump, start
-from weft.core.goal.types import type_error
 from weft.core.run import undo
 from weft.core.run.env import Env
 from weft.errors import BadValue, Failure
@@ -211,31 +211,3 @@ def begin_with_given(turn: Turn) -> Sequence[e.AnyEvent]:
     in_state = bool(state.facts) or not given
     values = {} if in_state else {name: turn.env.keep(raw) for name, raw in given.items()}
     return (e.FactsGiven(values=values, matched=matched, broken=broken),)
-
-
-def given_type_error(plan: GoalPlan, given: Mapping[str, bytes], env: Env) -> str | None:
-    """Return which given value has the wrong type, and why, or None."""
-    for name, declared in plan.types.items():
-        raw = given.get(name)
-        why = None if raw is None else type_error(declared, decode_json(raw), raw, env.check)
-        if why is not None:
-            return f"the given {name} has the wrong type: {why}"
-    return None
-
-
-def given_values(body: bytes) -> dict[str, bytes]:
-    """Return the given values of a run, by fact.
-
-    Raises:
-        BadValue: the input is not an object.
-    """
-    if body == b"null":
-        return {}
-    try:
-        return {name: bytes(raw) for name, raw in decode_parts(body).items()}
-    except msgspec.ValidationError:
-        raise BadValue(
-            "The input of a goal run must be an object of facts.",
-            hint='For example: {"order_id": "o-1"}.',
-            code="value.wrong_type",
-        ) from None

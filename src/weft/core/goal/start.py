@@ -8,9 +8,9 @@ import msgspec
 
 from weft.core import commands as c
 from weft.core import events as e
+from weft.core.goal.inputs import given_type_error, given_values
 from weft.core.goal.plan import check_complete, decode_plan, encode_plan
 from weft.core.goal.scripts import HostedGoals
-from weft.core.goal.settle import given_type_error, given_values
 from weft.core.goal.state import GoalState
 from weft.core.run import lifecycle
 from weft.core.run.env import Env

@@ -15,7 +15,7 @@ from weft.core import commands as c
 from weft.core import events as e
 from weft.core.goal import edits, task_results
 from weft.core.goal.definitions import AskWay, GoalWay
-from weft.core.goal.inputs import BoundInputs, assemble_inputs
+from weft.core.goal.inputs import BoundInputs, assemble_inputs, given_values
 from weft.core.goal.items import Items
 from weft.core.goal.need_counts import NeedCounts
 from weft.core.goal.nodes import StepNode
@@ -25,13 +25,14 @@ from weft.core.goal.patch.decide import judge_patch
 from weft.core.goal.plan import GoalPlan, decode_plan, encode_plan
 from weft.core.goal.retry import decide_retry, reopen
 from weft.core.goal.scripts import HostedGoals, TrialGoals
-from weft.core.goal.settle import RUN_OVER, begin_with_given, given_values, next_events, run_result
+from weft.core.goal.settle import RUN_OVER, begin_with_given, next_events, run_result
 from weft.core.goal.shape import PlanShape, SimplePlan, shape_of
 from weft.core.goal.simple import STARTS_MAX, start_simple
 from weft.core.goal.start import decide_start
 from weft.core.goal.state import OVER_STEP, GoalState, StepRun, Value, Window, copy_state
 from weft.core.goal.turn import Turn
-from weft.core.run import asked_patches, by_hand, lifecycle, patches, questions, tasks, undo
+from weft.core.run import asked_patches, by_hand, patches, questions, tasks, undo
+from weft.core.run.children import child_start
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, arm_opened, dispatch_opened, perform
 from weft.core.run.env import Env
@@ -214,7 +215,7 @@ class GoalStyle:
         self._bound.clear()
 
     def child_start(self, event: e.ChildStarted) -> c.StartRun:
-        start = lifecycle.child_start(self.state, event)
+        start = child_start(self.state, event)
         place = self.state.places[self.state.seq]
         plan = self.items.plan
         assert plan is not None

@@ -17,7 +17,8 @@ from weft.core.goal.items import Items
 from weft.core.goal.outputs import BadOutput, is_deferred, read_outputs
 from weft.core.goal.scripts import HostedGoals
 from weft.core.goal.state import Place
-from weft.core.run import lifecycle, tasks
+from weft.core.run import tasks
+from weft.core.run.children import cancelled_child
 from weft.core.run.env import Env
 from weft.core.run.style import AnyRun
 from weft.errors import Failure
@@ -112,7 +113,7 @@ def _child_ended(items: Items, program: HostedGoals, ended: e.ChildEnded, env: E
     if place is None:
         return ()
     if ended.status != "completed":
-        cancelled = lifecycle.cancelled_child(items.state.children[ended.child])
+        cancelled = cancelled_child(items.state.children[ended.child])
         return _step_failed(items, ended.child, ended.failure or cancelled)
     bad = _find_error(items, program, place, bytes(ended.output), env)
     return () if bad is None else _step_failed(items, ended.child, bad.failure(place.step))

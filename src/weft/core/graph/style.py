@@ -30,6 +30,7 @@ from weft.core.graph.tokens import DeadLetter, GraphState, Token, branch_keys, r
 from weft.core.graph.view import View
 from weft.core.ids import CANCEL, derive
 from weft.core.run import asked_patches, budget, by_hand, lifecycle, patches, questions, tasks, undo
+from weft.core.run.children import child_start
 from weft.core.run.composites import leaf
 from weft.core.run.decide import DECIDE, DECIDE_ANSWERS
 from weft.core.run.effects import EFFECTS, dispatch_opened
@@ -177,7 +178,7 @@ class GraphStyle:
         undo.join_stack(self.state, dropped)
 
     def child_start(self, event: e.ChildStarted) -> c.StartRun:
-        return lifecycle.child_start(self.state, event, facts=True)
+        return child_start(self.state, event, facts=True)
 
     # --- notifications from the kernel ----------------------------------------------------------------------------
 

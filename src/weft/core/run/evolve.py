@@ -23,6 +23,7 @@ from weft.core.run import (
     undo,
     withheld,
 )
+from weft.core.run.children import cancelled_child
 from weft.core.run.state import Child, Held, Wait
 from weft.core.run.style import AnyRun, Ended, Evolve, EvolveRows
 
@@ -239,7 +240,7 @@ def _child_ended(run: AnyRun, event: e.ChildEnded) -> None:
     child = run.state.children.pop(event.child)
     failure = None
     if event.status != "completed":
-        failure = event.failure or lifecycle.cancelled_child(child)
+        failure = event.failure or cancelled_child(child)
     run.style.settled(Ended(event.child, "child", event.output, failure, child=child, status=event.status))
 
 

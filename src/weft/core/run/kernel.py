@@ -15,6 +15,7 @@ from weft.core.run.plain import Continuation
 from weft.core.run.state import State
 from weft.core.run.statuses import LIVE, RESTING, unknown_command
 from weft.core.run.style import RunStyle
+from weft.core.run.undo import follow_dropped
 
 
 class Kernel:
@@ -75,7 +76,7 @@ class Kernel:
         if self._follow is not None:
             events = self._follow(env)
             return events if state.fork is None else withheld.without_children(self, events)
-        return lifecycle.follow_dropped(self, env) if state.reversals else ()
+        return follow_dropped(self, env) if state.reversals else ()
 
     def take_success(self, report: ReportTaskSucceeded, env: Env) -> Continuation | None:
         """Record the success of a task and what follows, by the fast path of the style.

@@ -11,36 +11,30 @@ from collections.abc import Sequence
 
 import msgspec
 
-from weft.core.commands import ReportChildEnded, RetryRun, StartGoal, StartRun
+from weft.core.commands import RetryRun, StartRun
 from weft.core.events import (
     NULL,
     AnyEvent,
-    ChildStarted,
     EntryCancelled,
-    Parent,
     RunCancelledEvent,
     RunCompleted,
     RunEnding,
     RunFailedEvent,
     RunStarted,
 )
-from weft.core.ids import HOOK_CHAIN, EntryId
-from weft.core.run import undo
+from weft.core.ids import EntryId
 from weft.core.run.env import Env
-from weft.core.run.questions import STARTED_BY, STARTED_ROLES
-from weft.core.run.state import Child, State, Status
+from weft.core.run.state import State, Status
 from weft.core.run.statuses import ALLOWED, StatusRule, not_possible
 from weft.core.run.style import AnyRun
 from weft.core.run.tasks import must_end, remember_undo
-from weft.core.run.tree import agents_of, depth_of, root_of
+from weft.core.run.undo import follow_dropped, has_dropped
 from weft.errors import Failure, Refused
 
 UNDONE = "undone"
 """The failure attribute that names the run whose completed work was undone, so that it cannot be retried."""
 NEVER_BEGAN = "never_began"
 """The failure attribute that names the run whose start was not_possible, so that it cannot be retried."""
-_INHERITED = (STARTED_BY, STARTED_ROLES, HOOK_CHAIN)
-"""Attributes that children have too: the person who started a run also counts as the starter of its children."""
 
 
 def decide_start(state: State, command: StartRun, now: int) -> Sequence[AnyEvent]:
@@ -137,14 +131,8 @@ def follow(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
     return (RunFailedEvent(failure=failure, not_undone=list(state.not_undone)),)
 
 
-def follow_dropped(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
-    """Return the event that begins the next undo of dropped work, if there is one."""
-    newest = undo.next_dropped(run.state)
-    return () if newest is None else run.style.undo(newest, env)
-
-
 def _completed(state: State) -> Sequence[AnyEvent]:
-    if state.over or undo.has_dropped(state):
+    if state.over or has_dropped(state):
         return ()
     return (RunCompleted(output=state.output, not_undone=list(state.not_undone)),)
 
@@ -189,51 +177,6 @@ def _retry_from_hint(state: State, place: str, statuses: frozenset[Status]) -> s
         return f"Pause it first: weft pause {state.run_id}"
     possible = "" if state.over else f"This is possible when it is {' or '.join(sorted(statuses))}. "
     return f"{possible}To repeat the work in another run: weft fork {state.run_id} --before {place[:60]}"
-
-
-def parent_report(state: State, parent: Parent) -> ReportChildEnded:
-    """Return the report to the parent of a run that is over."""
-    return ReportChildEnded(
-        child=EntryId(parent.entry), status=state.status, output=state.output, failure=state.failure
-    )
-
-
-def cancelled_child(child: Child) -> Failure:
-    """Return the failure of a cancelled child, for its parent."""
-    return Failure(type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled")
-
-
-def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> StartRun:
-    """Return the first command of the child that the last event started.
-
-    With ``facts``, its output is only the facts.
-    """
-    start = StartRun(
-        run_id=event.run_id,
-        workflow=event.workflow,
-        input=event.input,
-        version=event.version,
-        style=event.style,
-        timeout_ms=event.timeout_ms,
-        parent=Parent(
-            uid=state.uid,
-            entry=state.seq,
-            run_id=state.run_id,
-            facts=facts,
-            depth=depth_of(state) + 1,
-            agents=agents_of(state),
-        ),
-        root=root_of(state),
-        trace=state.trace,
-        priority=state.priority,
-        budgets=list(state.scopes),
-        currency=state.currency,
-        budget=event.budget,
-        attributes={name: value for name, value in state.attributes.items() if name in _INHERITED},
-    )
-    if not bytes(event.plan):
-        return start
-    return StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=event.plan)
 
 
 def evolve_started(state: State, event: RunStarted) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from weft.core import commands as c
 from weft.core import events as e
 from weft.core.effects import OutgoingMail
-from weft.core.run import lifecycle
+from weft.core.run.children import parent_report
 from weft.core.run.style import AnyRun, MailRows
 
 
@@ -34,7 +34,7 @@ def _report_end(run: AnyRun, _: e.AnyEvent) -> Sequence[OutgoingMail]:
     parent = state.parent
     if parent is None or not parent.entry:
         return ()
-    return (OutgoingMail(to=parent.uid, command=lifecycle.parent_report(state, parent)),)
+    return (OutgoingMail(to=parent.uid, command=parent_report(state, parent)),)
 
 
 def _report_moved(run: AnyRun, _: e.RunMoved) -> Sequence[OutgoingMail]:

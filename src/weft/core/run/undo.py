@@ -8,14 +8,19 @@ Rules: docs/internals/engine.md#rule-23.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from msgspec import Raw
 
-from weft.core.events import UndoScheduled
+from weft.core.events import (
+    AnyEvent,
+    UndoScheduled,
+)
 from weft.core.ids import EntryId
+from weft.core.run.env import Env
 from weft.core.run.state import Reversal, State, Undo
+from weft.core.run.style import AnyRun
 from weft.errors import RunUndone
 
 _encode = msgspec.json.Encoder().encode
@@ -115,3 +120,9 @@ def join_stack(state: State, left: list[Undo]) -> None:
     """Insert undos into the stack of the run, in order of completion."""
     if left:
         state.undo = sorted([*state.undo, *left], key=lambda undo: undo.done)
+
+
+def follow_dropped(run: AnyRun, env: Env) -> Sequence[AnyEvent]:
+    """Return the event that begins the next undo of dropped work, if there is one."""
+    newest = next_dropped(run.state)
+    return () if newest is None else run.style.undo(newest, env)

@@ -17,6 +17,7 @@ from weft.core import events as e
 from weft.core.effects import AnyEffect, ArmTimer, DisarmTimer, OutgoingMail
 from weft.core.ids import EntryId
 from weft.core.run import by_hand, lifecycle
+from weft.core.run.children import child_start
 from weft.core.run.decide import DECIDE
 from weft.core.run.effects import EFFECTS
 from weft.core.run.env import Env
@@ -130,7 +131,7 @@ class ScheduleStyle:
         """Do nothing: a schedule has nothing to undo."""
 
     def child_start(self, event: e.ChildStarted) -> c.StartRun:
-        return lifecycle.child_start(self.state, event)
+        return child_start(self.state, event)
 
     # --- commands -------------------------------------------------------------------------------------------------
 

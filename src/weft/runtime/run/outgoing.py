@@ -8,7 +8,7 @@ from weft.core import commands as c
 from weft.core.effects import OutgoingMail
 from weft.core.ids import Millis, RunId, RunUid
 from weft.core.machine import Machine
-from weft.core.run.tree import root_of
+from weft.core.run.children import root_of
 from weft.ports.new_run import NewRun
 from weft.ports.store import Mail
 from weft.runtime.run.draft import Draft

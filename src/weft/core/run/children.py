@@ -1,0 +1,74 @@
+"""The children of a run: their starts and reports, and the position of a run in its tree. Pure."""
+
+from __future__ import annotations
+
+from weft.core.commands import ReportChildEnded, StartGoal, StartRun
+from weft.core.events import ChildStarted, Parent
+from weft.core.ids import HOOK_CHAIN, EntryId
+from weft.core.run.questions import STARTED_BY, STARTED_ROLES
+from weft.core.run.state import Child, State
+from weft.errors import Failure
+
+_INHERITED = (STARTED_BY, STARTED_ROLES, HOOK_CHAIN)
+"""Attributes that children have too: the person who started a run also counts as the starter of its children."""
+
+
+def root_of(state: State) -> str:
+    """Return the uid of the run at the root."""
+    return state.root or state.uid
+
+
+def depth_of(state: State) -> int:
+    """Return the number of runs from the root to this one, including both."""
+    return state.parent.depth if state.parent is not None else 1
+
+
+def agents_of(state: State) -> int:
+    """Return how many of the runs from the root to this one, including both, are runs of agents."""
+    above = state.parent.agents if state.parent is not None else 0
+    return above + state.is_agent
+
+
+def parent_report(state: State, parent: Parent) -> ReportChildEnded:
+    """Return the report to the parent of a run that is over."""
+    return ReportChildEnded(
+        child=EntryId(parent.entry), status=state.status, output=state.output, failure=state.failure
+    )
+
+
+def cancelled_child(child: Child) -> Failure:
+    """Return the failure of a cancelled child, for its parent."""
+    return Failure(type="RunCancelled", message=f"{child.run_id} was cancelled", code="run.cancelled")
+
+
+def child_start(state: State, event: ChildStarted, *, facts: bool = False) -> StartRun:
+    """Return the first command of the child that the last event started.
+
+    With ``facts``, its output is only the facts.
+    """
+    start = StartRun(
+        run_id=event.run_id,
+        workflow=event.workflow,
+        input=event.input,
+        version=event.version,
+        style=event.style,
+        timeout_ms=event.timeout_ms,
+        parent=Parent(
+            uid=state.uid,
+            entry=state.seq,
+            run_id=state.run_id,
+            facts=facts,
+            depth=depth_of(state) + 1,
+            agents=agents_of(state),
+        ),
+        root=root_of(state),
+        trace=state.trace,
+        priority=state.priority,
+        budgets=list(state.scopes),
+        currency=state.currency,
+        budget=event.budget,
+        attributes={name: value for name, value in state.attributes.items() if name in _INHERITED},
+    )
+    if not bytes(event.plan):
+        return start
+    return StartGoal(**{field: getattr(start, field) for field in start.__struct_fields__}, plan=event.plan)
