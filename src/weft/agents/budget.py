@@ -27,10 +27,10 @@ class Budget:
         warn: float = 0.8,
         of: Sequence[str] = (),
     ) -> None:
-        """``money`` has its currency: "2.50 USD". ``time`` counts calls while they are performed, without waits.
+        """``money`` has its currency: "2.50 USD". ``time`` is what the calls take, without waits.
 
-        ``per_tool`` limits the calls of single tools. At the part ``warn`` of a limit, the run records a warning.
-        ``of`` are those whom an agent asks for more. Raises BadValue, BadDuration.
+        ``per_tool`` limits the calls of single tools. The run records a warning when the part
+        ``warn`` of a limit is spent. ``of`` names the people whom an agent asks for more. Raises BadValue, BadDuration.
         """
         self.limits: BudgetLimits = read_budget(
             {

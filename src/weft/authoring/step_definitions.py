@@ -1,4 +1,4 @@
-"""Define steps, workflows and graphs for the catalogue of goals: their parameters are needs, and ``gives`` outputs."""
+"""Define steps, workflows and graphs for the catalogue of goals. Parameters become needs, ``gives`` outputs."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _need(parameter: Parameter, annotations: Sequence[Any]) -> tuple[str, Need]:
 
 
 def _default(parameter: Parameter) -> Any:
-    """Return the default as JSON. It is unset if it is not JSON; then the function applies it."""
+    """Return the default as JSON, or ``UNSET`` if JSON cannot represent it. The function then applies it itself."""
     if parameter.required:
         return msgspec.UNSET
     with contextlib.suppress(BadValue, LimitExceeded):
@@ -125,7 +125,7 @@ def _deadline(fact: Fact) -> Any:
 
 
 def _gives(name: str, gives: str | Sequence[str], schema: Mapping[str, Any]) -> dict[str, Give]:
-    """Read ``gives``. A string names the fact that the whole result is; a tuple names fields of the result."""
+    """Read ``gives``. A string names the whole result as one fact; a tuple names fields of the result."""
     if isinstance(gives, str):
         return {gives: Give(type=_type(dict(schema)), whole=True)}
     fields = _resolved(schema).get("properties") or {}

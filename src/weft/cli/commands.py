@@ -44,7 +44,7 @@ from weft.cli.policy_command import policy
 from weft.cli.retention_command import delete, gc, keep
 from weft.cli.run_control_commands import cancel, pause, resume, retry
 from weft.cli.schedule_command import schedule
-from weft.cli.set_command import set_result
+from weft.cli.set_command import set_
 from weft.cli.status_command import status
 from weft.cli.tools_command import tools
 from weft.cli.workflows_command import workflows
@@ -511,7 +511,7 @@ declare(STEERING)(fork)
 declare(OTHER)(export)
 declare(OTHER, "import")(import_)
 declare(OTHER)(replay)
-declare(STEERING, name="set")(set_result)
+declare(STEERING, name="set")(set_)
 for _verb in (budget, schedule, cancel, pause, resume, retry, delete, keep, gc):
     declare(STEERING)(_verb)
 

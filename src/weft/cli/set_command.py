@@ -9,7 +9,7 @@ import typer
 from weft.cli.options import AppFile, Json, Reason, Run, Url
 
 
-def set_result(
+def set_(
     run: Run,
     place: Annotated[str, typer.Argument(metavar="PLACE", help="The place in the run, as weft show prints it.")],
     *,

@@ -139,7 +139,7 @@ def _goal_schema_parts() -> JsonSchema:
         closed({a: language, b: TEXT}, required=[a, b]) for a in ("language", "lang") for b in ("script", "source")
     ]
     return {
-        # A mapping may also be JSON Schema of the fact, so other fields are allowed in these two.
+        # These two allow other fields, because JSON Schema may describe the fact instead.
         "need": {"anyOf": [TEXT, {"type": "null"}, {"type": "object", "properties": need}]},
         "give": {"anyOf": [TEXT, {"type": "null"}, {"type": "object", "properties": give}]},
         "attribute": closed(attribute, required=["role"]),

@@ -17,9 +17,9 @@ from weft.server.asgi import Receive
 from weft.server.problems import BUSY, RETRY_AFTER_SECONDS, RequestRefused
 
 SHARE_SECONDS = 0.01
-"""A server takes the tokens of this much time at once, at least one."""
+"""A server takes tokens for this much time at once, at least one."""
 KEPT_SECONDS = 1.0
-"""Tokens that were taken and not spent are worth nothing after this time."""
+"""Tokens that were taken and not spent expire after this time."""
 # Reads every byte once, whatever the bytes are. A string that is not closed extends to the end.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _OTHER_BYTES = bytes(byte for byte in range(256) if byte not in b"[]{}")
@@ -167,8 +167,8 @@ class RequestRates:
     """A token bucket per caller. The callers that have been silent longest are forgotten first.
 
     With Redis, the bucket of a caller with a name is shared by all servers of a deployment. A server takes a few tokens
-    at once and spends them by itself, so that most requests ask nobody. While Redis does not answer, every server has
-    buckets of its own.
+    at once and spends them by itself, so most requests need no call to Redis. While Redis does not answer, every
+    server has buckets of its own.
     """
 
     def __init__(
@@ -180,7 +180,10 @@ class RequestRates:
         callers_max: int = 10_000,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``shared`` returns the buckets of all servers; None if this server counts alone, as for ``unnamed``."""
+        """``shared`` returns the buckets that all servers share, or None if this server counts alone.
+
+        The caller ``unnamed`` is always counted by this server alone.
+        """
         self._per_second = per_second
         self._burst = 2 * per_second
         self._shared = shared
@@ -230,7 +233,7 @@ class RequestRates:
 
     async def _ask(self, shared: RateBuckets, caller: str, taken: _Taken) -> int | None:
         try:
-            await asyncio.sleep(0)  # let all requests that are there be counted
+            await asyncio.sleep(0)  # so that all requests that have arrived are counted
             wanted = max(1, taken.waiting, int(self._per_second * SHARE_SECONDS))
             given = await shared.take(caller, wanted=wanted, per_second=self._per_second, burst=self._burst)
             if given:

@@ -69,7 +69,10 @@ def checked_mail(uid: RunUid, rows: Iterable[Sequence[Any]]) -> list[Mail]:
 
 
 def checked_inboxes(rows: Iterable[Sequence[Any]]) -> dict[RunUid, Sequence[Mail] | Corrupt]:
-    """Check rows of ``uid, id, body, at, key, digest, crc``, those of each run together. Damage concerns its run."""
+    """Check rows of ``uid, id, body, at, key, digest, crc``, sorted by run.
+
+    Returns the mail of each run, or the error for a run with a bad row. Other runs are not affected.
+    """
     inboxes: dict[RunUid, Sequence[Mail] | Corrupt] = {}
     for uid, group in groupby(rows, key=itemgetter(0)):
         try:

@@ -1,4 +1,4 @@
-"""What the nodes of a graph want to do, as the policy is asked about it. Pure."""
+"""Check the nodes of a graph against the policy. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _CHECKED: tuple[Action, ...] = ("step", "workflow", "tool", "model", "route")
 def denied_work(graph: GraphModel, rules: PolicyRules, asked: Asked) -> Iterator[tuple[str, Asked, PolicyVerdict]]:
     """Yield what the policy denies to the nodes of a graph, with the path in the document.
 
-    ``asked`` says who runs the graph. Rules that depend on the arguments of a step are asked when it is handed out.
+    ``asked`` says who runs the graph. Rules about the arguments of a step are left out: they are checked when the step
+    is dispatched.
     """
     rules = rules.without_conditions_on("args", "spent")
     if not any(rules.governs(action) for action in _CHECKED):

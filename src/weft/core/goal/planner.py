@@ -154,11 +154,11 @@ class _Walk:
         self.blocked: dict[str, list[str]] = {}
         self.satisfiable: set[str] = set()
         self.waiting: dict[str, CatalogueEntry] = {}
-        """By lacking fact, the first step that needs one provider of it. Usually there is only one such step."""
+        """By missing fact: the first step that needs one provider of it. Usually there is only one such step."""
         self.waiting_more: dict[str, list[CatalogueEntry]] = {}
-        """By lacking fact, the other steps that need one provider of it."""
+        """By missing fact: the other steps that need one provider of it."""
         self.waiting_all: dict[str, list[CatalogueEntry]] = {}
-        """By lacking fact, the steps that need every provider of it."""
+        """By missing fact: the steps that need every provider of it."""
         self.steps: dict[str, bool] = {}
         """The steps of the plan, and whether each is reached without passing a gate."""
         self.met: dict[Why, dict[str, list[str]]] = {"blocked": {}, "missing": {}, "satisfied": {}}
@@ -197,9 +197,9 @@ class _Walk:
     def _could_run(self, entries: Sequence[CatalogueEntry]) -> None:
         given, dead, waiting, blocked = self.values, self.dead_needs, self.waiting, self.blocked
         unmet: dict[str, int] = {}
-        """By fact that all providers must give, how many of them cannot run yet."""
+        """For each fact that all its providers must give: how many of them cannot run yet."""
         lacks: dict[str, int] = {}
-        """By step that lacks several facts, how many it lacks."""
+        """For each step that lacks several facts: how many."""
         ready: list[CatalogueEntry] = []
         for entry in entries:
             count = 0

@@ -68,12 +68,12 @@ class Adopter:
     def _refuse_tenant(self) -> None:
         """Refuse to adopt for a tenant. Raises NotAllowed.
 
-        A run that is adopted keeps its uid, which is unique in the whole store. So an answer to a bundle that somebody
-        made up would tell whether another tenant has a run with this uid.
+        A run that is adopted keeps its uid, which is unique in the whole store. So the answer to a forged
+        bundle would reveal whether another tenant has a run with this uid.
         """
         if tenant_prefix(self._service.stored_id("x")):
             raise NotAllowed(
-                "Only the operator adopts runs.",
+                "Only the operator can adopt runs.",
                 hint="Let the operator import the bundle with --adopt, or import it without --adopt and fork it.",
             )
 

@@ -3,7 +3,7 @@
 By default, SQLite makes a checkpoint inside the commit that makes the WAL a thousand pages long, and that commit takes
 many times as long as the others. A checkpoint during writes never finishes, so the WAL would only grow. Therefore
 most of the WAL is copied during writes, and the short rest while the writer waits; then the WAL starts again. If the
-thread gets no time to do this, a commit makes the checkpoint itself.
+thread falls behind, a commit makes the checkpoint itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import apsw
 from weft.errors import StoreError
 
 PAGES = 1_000
-"""The length of the WAL at which a checkpoint is made: 4 MiB. Commits are slower while the file grows."""
+"""The length of the WAL at which a checkpoint is made: 4 MiB. A commit is slower if it makes the file longer."""
 PAGES_MAX = 3 * PAGES
 """The length of the WAL at which a commit no longer leaves the checkpoint to the thread."""
 
@@ -60,7 +60,7 @@ class Checkpointer:
         self._wanted.set()
 
     def close(self) -> None:
-        """Stop the thread, after the checkpoint that it is making."""
+        """Finish the current checkpoint and stop the thread."""
         self._closing = True
         self._wanted.set()
         if self._thread is not None:
