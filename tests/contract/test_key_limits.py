@@ -119,6 +119,16 @@ def test_what_a_host_takes_at_once_counts_against_the_rate(store: Store, peer: S
     assert exchanged(store, keyed(4), keyed(5), now=6_500) == ([4], True)
 
 
+def test_a_task_that_ends_is_no_reason_to_ask_for_those_that_wait_for_the_rate(store: Store, peer: Store) -> None:
+    declare(store, rate=1, per_ms=1_000)
+    assert exchanged(store, keyed(1), keyed(2), now=5_000) == ([1], True)
+    assert taken(peer, THERE, now=5_000) == []
+
+    assert exchanged(store, finished=[keyed(1)], now=5_500) == ([], False)
+    assert exchanged(store, keyed(3), now=5_999) == ([], False)
+    assert exchanged(store, keyed(4), now=6_000) == ([], True)
+
+
 def test_tasks_that_are_not_due_or_in_a_queue_with_rules_of_its_own_are_only_offered(store: Store) -> None:
     declare(store, concurrency=9)
     go(store.tasks.limit("full", QueueLimits(concurrency=5)))

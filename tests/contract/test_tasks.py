@@ -1,5 +1,6 @@
 """Tasks for other processes: offered under the run's epoch, handed to one at a time, settled with their report."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -50,6 +51,22 @@ def take(store: Store, host: HostId = THERE, **fields: Any) -> Sequence[TaskOffe
 
 def held(store: Store, *hosts: HostId) -> Sequence[tuple[HostId, TaskOffer]]:
     return list(go(store.tasks.taken_by(hosts, limit=10)))
+
+
+def test_tasks_that_are_settled_at_the_same_time_are_settled_once_each(store: Store, peer: Store) -> None:
+    start(store)
+    start(store, OTHER)
+    offer(store, task(1), task(2), task(3), task(1, OTHER))
+    assert len(take(peer)) == 4
+
+    async def settle_all() -> list[bool]:
+        done = [(1, RUN, "a"), (2, RUN, "b"), (1, OTHER, "c"), (1, RUN, "d"), (9, RUN, "e"), (3, RUN, "f")]
+        reports = [peer.tasks.settle(THERE, task(number, uid), mail(name, to=uid)) for number, uid, name in done]
+        return await asyncio.gather(*reports)
+
+    assert go(settle_all()) == [True, True, True, False, False, True]
+    assert held(store, THERE) == []
+    assert [inbox(store, uid) for uid in (RUN, OTHER)] == [["a", "b", "f"], ["c"]]
 
 
 def test_an_offered_task_is_taken_as_it_was_offered(store: Store, peer: Store) -> None:

@@ -112,8 +112,9 @@ async def limit(side: Side) -> None:
 
 
 async def settle(side: Side) -> None:
-    for host, task in await side.store.tasks.taken_by([HERE, THERE], limit=3):
-        await side.store.tasks.settle(host, task, mail(side.name(), to=task.uid))
+    held = sorted(await side.store.tasks.taken_by([HERE, THERE], limit=3), key=lambda one: side.uids.index(one[1].uid))
+    reports = (side.store.tasks.settle(host, task, mail(side.name(), to=task.uid)) for host, task in held)
+    await asyncio.gather(*reports)
 
 
 async def withdraw(side: Side) -> None:

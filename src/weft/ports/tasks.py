@@ -141,7 +141,7 @@ class Exchanged(msgspec.Struct, frozen=True):
     taken: Sequence[TaskOffer] = ()
     """The offered tasks that the host has now."""
     is_ready: bool = False
-    """Whether tasks wait that somebody may be able to take now, or at the next turn of their key."""
+    """Whether tasks wait that somebody may be able to take now. Those that wait for a rate are no reason to ask."""
 
 
 class KeyLimits(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from weft.core.ids import HostId, Millis, RunUid
-from weft.ports.store import Mail
+from weft.ports.store import NEVER, Mail
 from weft.ports.tasks import (
     RUN_TASK,
     STANDING_RUNS,
@@ -97,7 +97,8 @@ class MemoryTasks:
                 content.ready_keys.setdefault(Key(task.limit, task.key), Millis(0))
         admission.end()
         touched = {Key(task.limit, task.key) for task in (*finished, *offered) if task.limit}
-        return Exchanged(taken, has_plain or not touched.isdisjoint(content.ready_keys))
+        is_ready = has_plain or any(content.ready_keys.get(key, NEVER) <= now for key in touched)
+        return Exchanged(taken, is_ready)
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         unwanted = set(tasks)

@@ -21,6 +21,7 @@ from weft.ports.tasks import (
     TaskOffer,
     TaskStanding,
 )
+from weft.stores.postgres.call_group import CallGroup
 from weft.stores.postgres.hints import Hints
 from weft.stores.postgres.pool import Pool, fetch, fetch_row, fetch_value
 from weft.stores.postgres.rows import mail_values
@@ -41,7 +42,7 @@ _OF_RUN = (
     f"SELECT {_COLUMNS} FROM tasks t JOIN runs r ON r.num = t.run "
     f"WHERE r.uid = $1 AND t.task > {RUN_TASK} AND t.unwanted = 0 ORDER BY t.num"
 )
-_SETTLE = f"SELECT settle_task({', '.join(f'${n}' for n in range(1, 13))})"
+_SETTLE = f"SELECT settle_tasks({', '.join(f'${n}' for n in range(1, 13))})"
 _LIMIT = (
     "INSERT INTO queues (queue, priority, concurrency, rate, per_ms, stream) VALUES ($1, $2, $3, $4, $5, $6) "
     "ON CONFLICT (queue) DO UPDATE SET priority = $2, concurrency = $3, rate = $4, per_ms = $5, stream = $6"
@@ -87,6 +88,7 @@ class PostgresTasks:
     def __init__(self, pool: Pool, hints: Hints) -> None:
         self._pool = pool
         self._hints = hints
+        self._settles = CallGroup(self._settle)
 
     async def offer(self, tasks: Sequence[TaskOffer]) -> None:
         if tasks:
@@ -112,11 +114,14 @@ class PostgresTasks:
         return [_offer(row) for row in await fetch(self._pool, _OF_RUN, uid)]
 
     async def settle(self, host: HostId, task: TaskOffer, report: Mail) -> bool:
-        identity = (host, task.uid, task.task, task.attempt, task.delivery)
-        settled = bool(await fetch_value(self._pool, _SETTLE, *identity, *mail_values(report)))
+        return await self._settles.add((host, task.uid, task.task, task.attempt, task.delivery, *mail_values(report)))
+
+    async def _settle(self, rows: Sequence[tuple[Any, ...]]) -> list[bool]:
+        columns = map(list, zip(*rows, strict=True))
+        settled = set(await fetch_value(self._pool, _SETTLE, *columns))
         if settled:
             self._hints.send()
-        return settled
+        return [place in settled for place in range(1, len(rows) + 1)]
 
     async def withdraw(self, uid: RunUid, tasks: Sequence[int]) -> None:
         await fetch(self._pool, _WITHDRAW, uid, list(tasks))

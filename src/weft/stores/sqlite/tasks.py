@@ -96,7 +96,7 @@ _RUNS_BEFORE = (
     "SELECT (SELECT id FROM runs WHERE runs.num = tasks.run) FROM tasks WHERE {} AND (host IS NOT NULL OR num < ?4) "
     f"ORDER BY host IS NULL, num LIMIT {STANDING_RUNS}"
 )
-_IN_LINE = "SELECT 1 FROM ready_keys WHERE limit_name = ? AND limit_key = ?"
+_IN_LINE = "SELECT 1 FROM ready_keys WHERE limit_name = ? AND limit_key = ? AND not_before <= ?"
 _TAKEN_BY = f"SELECT host, {_COLUMNS} FROM tasks WHERE host IN (SELECT value FROM json_each(?)) ORDER BY num LIMIT ?"
 _TAKEN_BY_BARE = _TAKEN_BY.replace(", body, ", ", '', ")
 _OF_RUN = (
@@ -177,8 +177,8 @@ class SqliteTasks:
             connection.executemany(f"DELETE FROM tasks WHERE {_TAKEN_TASK}", identities)
             taken, has_plain = _offer_and_take(connection, host, offered, now, most)
             touched = {(task.limit, task.key) for task in (*finished, *offered) if task.limit}
-            is_ready = has_plain or any(connection.execute(_IN_LINE, key).fetchone() is not None for key in touched)
-            return Exchanged(taken, is_ready)
+            in_line = (connection.execute(_IN_LINE, (*key, now)).fetchone() for key in touched)
+            return Exchanged(taken, has_plain or any(found is not None for found in in_line))
 
         return await (self._writer.small(work) if len(offered) + len(finished) == 1 else self._writer.large(work))
 
