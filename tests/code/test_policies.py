@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import weft
-from weft.authoring.policies import since_to_ms
+from weft.authoring.since import since_to_ms
 from weft.errors import BadDuration, BadValue, UsageError
 from weft.runtime.fork_order import ForkOrder, check_order
 

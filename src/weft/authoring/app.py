@@ -27,11 +27,12 @@ from weft.authoring.not_running import not_running
 from weft.authoring.notebooks import NotebookHost, in_notebook
 from weft.authoring.notices import Notices
 from weft.authoring.open_resources import OpenResources
-from weft.authoring.policies import Duration, since_to_ms
+from weft.authoring.policies import Duration
 from weft.authoring.registrar import Registrar
 from weft.authoring.registrations import Registrations
 from weft.authoring.runnable import Invocation, Runnable
 from weft.authoring.schedules import Schedules
+from weft.authoring.since import since_to_ms
 from weft.authoring.webhooks import DeclaredWebhooks
 from weft.authoring.workflow_versions import Workflows
 from weft.core.durations import duration_ms

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from weft.authoring.handles import Handle
-from weft.authoring.policies import since_to_ms
+from weft.authoring.since import since_to_ms
 from weft.runtime.bulk_plan import BulkFilter, BulkOrder, BulkPlan, BulkResult, RefusedRuns
 from weft.steps.codec import Codec
 

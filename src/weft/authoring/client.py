@@ -14,8 +14,9 @@ from weft.authoring.bulk import Bulk, BulkAccess, bulk_order
 from weft.authoring.goals import Plan
 from weft.authoring.group import Group
 from weft.authoring.handles import Handle
-from weft.authoring.policies import Duration, since_to_ms
+from weft.authoring.policies import Duration
 from weft.authoring.schedules import Schedules
+from weft.authoring.since import since_to_ms
 from weft.authoring.workflow_versions import Workflows
 from weft.core.durations import duration_ms
 from weft.core.ids import RunId

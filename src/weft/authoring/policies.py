@@ -5,13 +5,11 @@ from __future__ import annotations
 import inspect
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Literal
 
 from weft.core.durations import duration_ms
 from weft.core.events import DEFAULT_POLICY, Effect, Policy
-from weft.core.ids import Millis
-from weft.core.plurals import shortened
 from weft.errors import BadValue
 
 Duration = str | float | timedelta
@@ -108,29 +106,6 @@ def policy_of(
     )
     # Events omit the default policy, which they recognise by identity.
     return DEFAULT_POLICY if policy == DEFAULT_POLICY else policy
-
-
-def since_to_ms(since: datetime | timedelta | str | None) -> Millis | None:
-    """Return a time, or the time that long ago, in milliseconds since 1970. Raises BadValue, BadDuration."""
-    if since is None:
-        return None
-    given: object = since
-    if isinstance(since, str):
-        try:
-            given = datetime.fromisoformat(since)
-        except ValueError:
-            given = timedelta(milliseconds=duration_ms(since))
-    if isinstance(given, timedelta):
-        try:
-            given = datetime.now().astimezone() - given
-        except OverflowError:
-            return Millis(0)
-    if not isinstance(given, datetime):
-        raise BadValue(
-            f"since={shortened(repr(since))} is neither a time nor a duration.",
-            hint='Write a datetime, a timedelta, "2026-01-31" or "2h".',
-        )
-    return Millis(int(given.timestamp() * 1000))
 
 
 def cache_ms(cache: Duration | bool | None) -> int | None:  # noqa: FBT001 - users write ``cache=True``

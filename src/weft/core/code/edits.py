@@ -33,7 +33,7 @@ def decide_edit(code: CodeRun, command: c.EditRun, _: Env) -> Sequence[e.AnyEven
 
 
 def evolve_edited(index: CodeIndex, event: e.RunEdited) -> None:
-    """Change the results of steps that have ended."""
+    """Change the results of ended entries of a code run."""
     for place, value in event.results.items():
         entry = index.find(place)
         if entry is not None and entry.status in ("done", "failed"):
