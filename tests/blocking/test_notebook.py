@@ -93,7 +93,7 @@ def hosts_of(url: str) -> list[str]:
         store = open_store(url)
         await store.open()
         try:
-            return [host.id for host in await store.hosts.list_all()]
+            return [row.host for row in await store.hosts.list_all()]
         finally:
             await store.close()
 
@@ -162,7 +162,7 @@ def test_plain_cells_can_block_where_no_loop_runs(tmp_path: Path) -> None:
 
 
 def test_a_kernel_hosts_between_cells_and_ends_cleanly(tmp_path: Path) -> None:
-    manager = KernelManager()
+    manager = KernelManager(shutdown_wait_time=60)  # after that it is killed, and cannot end cleanly
     env = {"HOME": str(tmp_path), "WEFT_URL": "sqlite:///weft.db", "PATH": "", "PYTHONPATH": str(ROOT)}
     manager.start_kernel(cwd=str(tmp_path), env=env)
     client = manager.blocking_client()
