@@ -13,7 +13,7 @@ from types import FrameType
 import pytest
 from hypothesis import settings
 
-from tests import compiled, memory_folder, scale
+from tests import compiled, few_reports, memory_folder, scale
 
 # Only the proof has tests that this plugin makes; to load it takes every process a second.
 pytest_plugins = scale.scaled([], ["schemathesis.pytest.plugin"])
@@ -45,6 +45,11 @@ ONLY_IN_THE_PROOF = "\npytestmark = pytest.mark.proof\n"
 
 # What is imported and collected stays: to look through all of it for garbage, over and over, costs seconds.
 gc.disable()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Send less from the processes of a parallel run."""
+    few_reports.use(config)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -79,6 +79,7 @@ def test_a02_is_a_conversation_of_child_runs(program: Path) -> None:
     assert asyncio.run(scenario()) == [2, 4]
 
 
+@pytest.mark.proof
 def test_a06_passes_as_it_stands(program: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
     environment |= {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTEST_PLUGINS": "weft.testing.plugin"}

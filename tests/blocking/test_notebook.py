@@ -31,6 +31,7 @@ def pack(item: str) -> str:
 """
 
 
+@pytest.mark.proof
 def test_a_cell_starts_runs_without_hosting_first(tmp_path: Path) -> None:
     ran = run_cells(
         tmp_path,

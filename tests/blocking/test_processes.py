@@ -136,6 +136,7 @@ def test_a_client_ends_with_its_script(tmp_path: Path) -> None:
     assert (ran.stdout, ran.stderr, ran.returncode) == ("pending\n", "", 0)
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(not hasattr(__import__("os"), "fork"), reason="this system cannot fork")
 def test_workers_that_were_forked_before_open_their_own_engine(tmp_path: Path) -> None:
     """A pre-forking server loads the application, forks, and then takes requests."""

@@ -107,6 +107,7 @@ def test_run_and_watch_show_progress_at_a_terminal(app: Path, at_terminal: list[
     assert run.running.wait(200) == 0
 
 
+@pytest.mark.proof
 def test_what_nobody_performs_is_not_under_way(app: Path, at_terminal: list[Terminal], weft: Weft) -> None:
     run = Terminal(app, "run", "many.py", "many", "--id", "m-1")
     at_terminal.append(run)
@@ -121,6 +122,7 @@ def test_what_nobody_performs_is_not_under_way(app: Path, at_terminal: list[Term
     assert "No process hosts many now." in weft("explain", "m-1").out
 
 
+@pytest.mark.proof
 def test_a_sleeping_run_goes_on_by_itself_only_if_somebody_hosts_it(
     app: Path, at_terminal: list[Terminal], weft: Weft
 ) -> None:

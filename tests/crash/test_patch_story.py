@@ -13,14 +13,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from tests import scale
+import pytest
+
 from tests.crash.patch_story import ODD, ids
 from tests.crash.scenario import Ledger
 
-pytestmark = scale.MARKS
+pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).parents[2]
-RUNS = scale.scaled(60, 400)
+RUNS = 400
 
 
 def phase(folder: Path, name: str) -> tuple[int, Any]:

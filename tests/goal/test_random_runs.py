@@ -23,7 +23,7 @@ from weft.core.goal.state import OVER_STEP, GoalState
 
 pytestmark = scale.MARKS
 
-WORLDS = scale.scaled(25, 600)
+WORLDS = scale.scaled(15, 600)
 
 
 class Watched(Table):

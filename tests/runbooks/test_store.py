@@ -103,6 +103,7 @@ def test_a_host_that_cannot_write_says_so_and_goes_on_by_itself(site: Site) -> N
     page.done()
 
 
+@pytest.mark.proof
 def test_a_run_that_lacks_what_its_row_counts_is_set_aside_and_goes_on_after_it_is_restored(site: Site) -> None:
     site.write("app.py", WORKS)
     first = site.serve("app.py")

@@ -106,6 +106,7 @@ def test_without_a_server_the_store_is_served_at_its_young_run_and_nothing_is_ho
     assert ui.returncode == 0
 
 
+@pytest.mark.proof
 def test_the_server_that_hosts_the_store_is_opened(folder: Path) -> None:
     with process(folder, "serve", "app.py", "--port", "0") as serve:
         said = [line(serve.stderr) for _ in range(3)]
@@ -120,6 +121,7 @@ def test_the_server_that_hosts_the_store_is_opened(folder: Path) -> None:
     assert not (folder / "opened.txt").exists()
 
 
+@pytest.mark.proof
 def test_a_run_or_a_store_that_is_not_there_is_named(folder: Path) -> None:
     nothing = subprocess.run([WEFT, "ui"], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert (nothing.returncode, "There is no store" in nothing.stderr) == (1, True)

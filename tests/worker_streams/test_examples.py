@@ -40,6 +40,7 @@ def test_the_worker_on_the_page_is_the_file_and_short() -> None:
     assert len((WORKERS / "worker.mjs").read_text().splitlines()) <= LINES_MAX
 
 
+@pytest.mark.proof
 def test_the_app_and_the_worker_of_the_page_do_what_it_says(
     tmp_path: Path, prefix: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
