@@ -66,6 +66,22 @@ def test_an_argument_that_no_host_takes_is_refused_before_anything_is_written(ho
     assert hosted("schedule", "next", "h").code != 0
 
 
+def test_a_start_without_an_argument_that_every_host_needs_is_refused_before_anything_is_written(hosted: Weft) -> None:
+    for words in (("start", "hello", "--id", "h-2"), ("schedule", "add", "h", "hello", "--every", "1d")):
+        said = hosted(*words)
+        assert said.code != 0
+        assert 'hello needs "name".' in said.err
+        assert "name=…" in said.err
+    assert hosted("show", "h-2").code != 0
+    assert hosted("schedule", "next", "h").code != 0
+
+
+def test_a_start_of_a_workflow_that_no_host_has_names_the_one_that_may_be_meant(hosted: Weft) -> None:
+    said = hosted("start", "helo", "name=ann", "--id", "h-3")
+    assert said.out == "h-3\n"
+    assert 'No running host offers helo, so its runs wait until one does. Did you mean "hello"?' in said.err
+
+
 def test_a_run_that_another_process_hosts_takes_messages_and_answers(hosted: Weft) -> None:
     assert hosted("start", "patient", "--id", "p-1").out == "p-1\n"
     assert hosted("send", "p-1", "quote", "42").out == '"quote" delivered to p-1\n'
@@ -78,6 +94,18 @@ def test_a_run_that_another_process_hosts_takes_messages_and_answers(hosted: Wef
     watched = hosted("watch", "p-1")
     assert watched.code == 0
     assert watched.out.rstrip().endswith("→ ann ships with ups, '', 3")
+
+
+def test_a_message_of_the_wrong_type_is_shown_as_refused(hosted: Weft) -> None:
+    hosted("start", "patient", "--id", "p-9")
+    hosted("send", "p-9", "quote", '{"cents": 42}')
+    until(hosted, "p-9", "message_refused")
+
+    shown = hosted("show", "p-9").out
+
+    assert "✗ quote" in shown
+    assert "must be an integer" in shown
+    assert "● quote!1" in shown
 
 
 def test_a_run_that_another_process_hosts_is_paused_resumed_and_cancelled(hosted: Weft) -> None:

@@ -190,6 +190,7 @@ def test_a_second_deployment_under_the_same_prefix_is_refused() -> None:
                 counts = second.host.worker_streams.counts
                 assert counts is not None
                 await until(lambda: "belong to another deployment" in counts.trouble)
+                assert "Set another WEFT_REDIS_PREFIX" in counts.trouble
                 assert first.length(f"wf.tasks.{QUEUE}") == 0
 
     asyncio.run(scenario())

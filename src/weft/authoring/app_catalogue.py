@@ -181,6 +181,17 @@ class AppCatalogue:
                 taken[graph.name] = list(schema.get("properties", {}))
         return {name: sorted(set(names)) for name, names in taken.items()}
 
+    def required_names(self) -> dict[str, list[str]]:
+        """Return the arguments that all versions of a code workflow need."""
+        registered = self._registered
+        needed: dict[str, set[str]] = {}
+        for name, version in registered.workflow_versions():
+            known = registered.known(name, version)
+            if isinstance(known, Workflow):
+                names = {one.name for one in known.signature.parameters if one.required}
+                needed[name] = needed.get(name, names) & names
+        return {name: sorted(names) for name, names in needed.items()}
+
     def startable(self) -> list[str]:
         return self._registered.runnable_names()
 

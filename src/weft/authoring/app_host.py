@@ -132,6 +132,7 @@ class AppHost:
             settings=self._settings,
             about=described
             | {"steps": steps_version(catalogue.own_steps()), "inputs": catalogue.input_names()}
+            | {"required": catalogue.required_names()}
             | ({"models": describe(catalogue.models().all())} if catalogue.model_names() else {}),
             # SIGTERM ends the process cleanly, in a server as well as in a script.
             on_failure=partial(os.kill, os.getpid(), signal.SIGTERM),

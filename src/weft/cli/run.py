@@ -34,7 +34,7 @@ from weft.observe.goal_views import goal_outputs
 from weft.observe.sentences import start_words
 from weft.observe.start_wait import start_wait, starts_at
 from weft.runtime.catalogue_log import CATALOGUE
-from weft.runtime.offered_versions import check_offered_input
+from weft.runtime.offered_versions import check_offered_start, unknown_workflow
 from weft.runtime.orders import StartOrder, stored_workflow
 from weft.runtime.programs import read_graph
 from weft.runtime.service import RunService
@@ -107,7 +107,7 @@ async def start_run(
 ) -> None:
     """Add a new run to the store. With an app, its arguments are checked here, and otherwise by its host.
 
-    Names of arguments that no running host takes are refused here too.
+    Arguments that no running host takes are refused here too, and so is a start without one that all of them need.
     """
     # The host of a version that is not the app's own reads what was typed.
     target = (app or project_text("app")) if not is_version_ref(workflow) else None
@@ -125,7 +125,7 @@ async def start_run(
     )
     async with open_service(url_of(url, app, loaded), create=True) as service:
         if loaded is None and not is_version_ref(workflow):
-            await check_offered_input(service, workflow, arguments)
+            await check_offered_start(service, workflow, arguments)
         catalogue = loaded.app.catalogue() if loaded is not None else None
         await _print_started(service, RunId(await run_operations(service).start(order, catalogue)))
 
@@ -140,7 +140,7 @@ async def _print_started(service: RunService, run_id: RunId) -> None:
     if wait is not None or later is not None:
         say(f"it waits for {start_words(wait, later)}. More: weft explain {run_id}")
     else:
-        await say_who(service, now, NO_HOST)
+        await say_who(service, now, await unknown_workflow(service, now.workflow) or NO_HOST)
 
 
 async def start_goals(

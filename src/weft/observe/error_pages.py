@@ -503,7 +503,7 @@ PAGES: dict[str, ErrorPage] = {
     "stream.prefix_taken": ErrorPage(
         "The Redis streams with this prefix belong to another deployment.",
         "The key wf.owner names the deployment that uses them. Two of them would take each other's answers.",
-        "Give each deployment its own redis_prefix. If the other one is gone, delete the key.",
+        "Give each deployment its own WEFT_REDIS_PREFIX. If the other one is gone, delete the key.",
     ),
     "stream.cluster": ErrorPage(
         "The Redis server for streams is a cluster.",

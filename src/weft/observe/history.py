@@ -189,6 +189,9 @@ class History:
             case e.MessagesTaken(ids=ids):
                 bodies = [self._messages.pop(message, b"null") for message in ids]
                 end(operation, "done", at, bodies[0] if len(bodies) == 1 else b"[" + b",".join(bodies) + b"]")
+            case e.MessageRefused(error=error):
+                operation.failure = Failure("BadValue", error)
+                end(operation, "failed", at, operation.output)
             case e.WaitTimedOut():
                 operation.failure = Failure("TimedOut", "nothing arrived in time")
                 end(operation, "failed", at)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from weft.core.findings import did_you_mean
 from weft.errors import BadValue
@@ -61,21 +61,57 @@ async def check_offered_input(service: RunService, workflow: str, given: Iterabl
     Raises:
         BadValue: it names all that none of them takes.
     """
-    hosts: Hosts | None = getattr(service.store, "hosts", None)
-    living = [host.about for host in await hosts.list_all() if not host.gone] if hosts is not None else []
-    taken = [about.get("inputs", {}).get(workflow) for about in living if workflow in about.get("workflows", ())]
-    if not taken or any(names is None for names in taken):
-        return
+    taken = await _described(service, workflow, "inputs")
     known = sorted({name for names in taken for name in names})
-    unknown = [name for name in given if name not in known]
+    unknown = [name for name in given if name not in known] if taken else []
     if unknown:
-        names = ", ".join(f'"{name[:60]}"' for name in unknown)
         near = did_you_mean(unknown[0], known)
         raise BadValue(
-            f"{workflow} has no argument {names}.{f' {near}' if near else ''}",
+            f"{workflow} has no argument {_quoted(unknown)}.{f' {near}' if near else ''}",
             hint=f"It takes: {', '.join(known) or 'nothing'}.",
             code="value.wrong_type",
         )
+
+
+async def check_offered_start(service: RunService, workflow: str, given: Collection[str]) -> None:
+    """Check the names of all arguments of a start, as far as hosts describe what they take.
+
+    Raises:
+        BadValue: it names all that no living host takes, or those that all of them need.
+    """
+    await check_offered_input(service, workflow, given)
+    needed = await _described(service, workflow, "required")
+    missing = sorted(set[str].intersection(*map(set, needed)).difference(given)) if needed else []
+    if missing:
+        raise BadValue(
+            f"{workflow} needs {_quoted(missing)}.",
+            hint=f"Give it by name: {' '.join(f'{name}=…' for name in missing)}",
+            code="value.wrong_type",
+        )
+
+
+async def _described(service: RunService, workflow: str, what: str) -> list[list[str]]:
+    """Return names of arguments, by living host that has the workflow; nothing if one of them does not say."""
+    hosts: Hosts | None = getattr(service.store, "hosts", None)
+    living = [host.about for host in await hosts.list_all() if not host.gone] if hosts is not None else []
+    found = [about.get(what, {}).get(workflow) for about in living if workflow in about.get("workflows", ())]
+    return [] if None in found else found
+
+
+def _quoted(names: Iterable[str]) -> str:
+    return ", ".join(f'"{name[:60]}"' for name in names)
+
+
+async def unknown_workflow(service: RunService, workflow: str) -> str:
+    """Return a warning if there are hosts, none of them offers the workflow, and the store has no such graph."""
+    offered = await offered_workflows(service)
+    if not offered or workflow in offered:
+        return ""
+    known = {*offered, *(name for name, _ in await service.store.definitions.names("graph"))}
+    if workflow in known:
+        return ""
+    near = did_you_mean(workflow, sorted(known))
+    return f"No running host offers {workflow}, so its runs wait until one does. {near}".rstrip()
 
 
 async def is_offered(service: RunService, workflow: str, version: str) -> bool:

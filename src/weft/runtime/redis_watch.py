@@ -49,7 +49,7 @@ class RedisReport(msgspec.Struct, frozen=True, kw_only=True):
     def line(self) -> str:
         """Return the report as one line of a log."""
         role = f"hot, policy {self.policy}" if self.role == "hot" else "hints"
-        state = "" if self.used else f"; not used now: {self.problem}"
+        state = "" if self.used else f"; not used now: {self.problem.rstrip('.')}"
         return f"Redis at {self.url} ({role}): {self.server}{state}. {self.may_be_lost}"
 
 
@@ -104,7 +104,8 @@ class RedisWatch:
 
     def start(self, changed: Callable[[RedisReport], Awaitable[None]]) -> None:
         """Log the report, and pass it to ``changed`` now and whenever it is another one."""
-        log.info("weft: %s", self.report.line())
+        report = self.report
+        log.log(logging.INFO if report.used else logging.WARNING, "weft: %s", report.line())
         self._changed = changed
         self._task = asyncio.get_running_loop().create_task(self._run(changed))
 

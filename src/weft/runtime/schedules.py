@@ -18,7 +18,6 @@ from weft.core import commands as c
 from weft.core import values
 from weft.core.durations import format_ms
 from weft.core.events import NULL, ScheduleSpec
-from weft.core.findings import did_you_mean
 from weft.core.ids import RunId
 from weft.core.run.state import OVER
 from weft.core.schedule.calendar import (
@@ -38,7 +37,7 @@ from weft.ports.hosts import Hosts
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
 from weft.runtime.cron_calendar import CALENDAR, marks, zone
-from weft.runtime.offered_versions import check_offered_input, offered_workflows
+from weft.runtime.offered_versions import check_offered_start, unknown_workflow
 from weft.runtime.schedule_form import ALL, ScheduleForm, read_form
 from weft.runtime.service import RunService
 from weft.runtime.start_support import StartOptions
@@ -138,7 +137,7 @@ class ScheduleService:
         spec = self._checked(form)
         if self._service.local is None and not isinstance(form.input, bytes):
             try:
-                await check_offered_input(self._service, form.workflow, form.input)
+                await check_offered_start(self._service, form.workflow, form.input)
             except BadValue as error:
                 raise BadSchedule(f"input: {error.message}", hint=error.hint, code="schedule.bad_input") from error
         row = await self._row_or_none(form.name)
@@ -152,19 +151,10 @@ class ScheduleService:
         fields = {name: getattr(now, name) for name in Schedule.__struct_fields__}
         is_changed = before is not None and _definition(before) != _definition(now)
         return AddedSchedule(
-            **fields, replaced=before if is_changed else None, warning=await self._warning(spec.workflow)
+            **fields,
+            replaced=before if is_changed else None,
+            warning=await unknown_workflow(self._service, spec.workflow),
         )
-
-    async def _warning(self, workflow: str) -> str:
-        """Return a warning if there are hosts, none of them offers the workflow, and the store has no such graph."""
-        offered = await offered_workflows(self._service)
-        if not offered or workflow in offered:
-            return ""
-        known = {*offered, *(name for name, _ in await self._service.store.definitions.names("graph"))}
-        if workflow in known:
-            return ""
-        near = did_you_mean(workflow, sorted(known))
-        return f"No running host offers {workflow}, so its runs wait until one does. {near}".rstrip()
 
     def _checked(self, form: ScheduleForm) -> ScheduleSpec:
         """Read a form, and check that the workflow takes the input if a host runs here. Raises BadSchedule."""

@@ -148,7 +148,7 @@ class WorkerStreams:
         self._owner = ""
         raise PrefixTaken(
             f"The streams with the prefix {parts.names.prefix!r} in this Redis belong to another deployment.",
-            hint=f"Set another redis_prefix, or delete the key {parts.names.owner} if that deployment is gone.",
+            hint=f"Set another WEFT_REDIS_PREFIX, or delete the key {parts.names.owner} if that deployment is gone.",
         )
 
     async def _guarded(self, work: Callable[[], Awaitable[None]]) -> None:
