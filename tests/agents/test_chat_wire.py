@@ -289,3 +289,21 @@ def test_what_was_written_before_is_sent_again_as_it_was() -> None:
             again = go(chat_request(alias, request, no_files, written))
             assert msgspec.json.encode(again) == msgspec.json.encode(plain)
     assert written.write("fast", said) is written.write("fast", said)
+
+
+def test_what_was_written_takes_no_more_memory_than_its_json() -> None:
+    import tracemalloc
+
+    from weft.ports.models import ResultPart
+
+    said = [
+        ModelMessage(role="tool", parts=(ResultPart(id=str(n), name="read", content="words " * 300),))
+        for n in range(100)
+    ]
+    before = WrittenMessages()
+    tracemalloc.start()
+    try:
+        taken = sum(len(bytes(one)) for message in said for one in before.write("fast", message))
+        assert tracemalloc.get_traced_memory()[0] < 1.3 * taken
+    finally:
+        tracemalloc.stop()

@@ -18,6 +18,7 @@ from weft.authoring.runnable import Invocation, RunnableGroup
 from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core import values
 from weft.core.budgets import currency_of
+from weft.core.secrets import KEY, Reference
 from weft.errors import BadValue, UsageError
 from weft.ports.models import BlobPart, Part, TextPart
 from weft.steps.codec import Codec
@@ -211,6 +212,8 @@ def fill(template: Any, inputs: Mapping[str, Any]) -> Any:
 
     A text that is one name keeps the type of its value; inside a longer text, a value is its JSON, and a text itself.
     """
+    if isinstance(template, Mapping) and set(template) == {KEY}:
+        return Reference(template[KEY])  # a secret that the program has bound
     if isinstance(template, Mapping):
         return {key: fill(part, inputs) for key, part in template.items()}
     if isinstance(template, list | tuple):

@@ -54,7 +54,7 @@ def needs_approval(spec: AgentSpec, call: WantedCall, verdict: PolicyVerdict) ->
     if when == "irreversible":
         return call.tool.effect == "irreversible"
     try:
-        return bool(compile_expression(when).evaluate({"args": call.arguments}))
+        return bool(compile_expression(when).evaluate({"args": msgspec.to_builtins(call.arguments)}))
     except EvaluationFailed:
         return True
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -95,7 +95,7 @@ def _specs_of(offered: Any, group: OfferingGroup) -> list[ToolSpec]:
     if isinstance(of, Agent) and _reads_strangers(of, group, set()):
         spec = msgspec.structs.replace(spec, touches=("untrusted",))
     if rules is not None:
-        _check_bound(spec, rules)
+        _check_bound(of.signature.schema() if isinstance(of, Step | Workflow) else spec.schema, spec.name, rules)
     return [with_rules(spec, rules)]
 
 
@@ -162,9 +162,10 @@ def _is_secret(part: Any, defs: dict[str, Any]) -> bool:
     return False
 
 
-def _check_bound(spec: ToolSpec, rules: OfferedTool) -> None:
-    unknown = [name for name in rules.bind if name not in spec.schema.get("properties", {})]
-    takes_more = spec.schema.get("additionalProperties") is not False
+def _check_bound(schema: Mapping[str, Any], tool: str, rules: OfferedTool) -> None:
+    """Raise UsageError if a rule binds a parameter that a tool does not have. ``schema`` has its secrets, too."""
+    unknown = [name for name in rules.bind if name not in schema.get("properties", {})]
+    takes_more = schema.get("additionalProperties") is not False
     if unknown and not takes_more:
-        takes = ", ".join(spec.schema.get("properties", {})) or "nothing"
-        raise UsageError(f"{spec.name} has no parameter {unknown[0]} to bind.", hint=f"It takes {takes}.")
+        takes = ", ".join(schema.get("properties", {})) or "nothing"
+        raise UsageError(f"{tool} has no parameter {unknown[0]} to bind.", hint=f"It takes {takes}.")

@@ -35,7 +35,7 @@ class RunPolicy:
 
     async def verdict(self, action: Action, name: str, arguments: dict[str, object] | None = None) -> PolicyVerdict:
         """Return what the policy said at this place, or ask it now and record that."""
-        return await self._recorded(lambda: self._ask(action, name, arguments or {}))
+        return await self._recorded(lambda: self._ask(action, name, msgspec.to_builtins(arguments or {})))
 
     async def patch_verdict(self, tool: str, workflow: str, names: Sequence[str]) -> PolicyVerdict:
         """Return what the policy said about the operations of a patch: the strictest of all verdicts."""
