@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections import Counter
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -13,6 +14,7 @@ from weft.errors import StoreError
 from weft.runtime.clock import SystemClock, TimeIds
 from weft.runtime.host import Host
 from weft.runtime.loop_share import LOADS_AT_ONCE
+from weft.runtime.run.actor import Actor
 from weft.runtime.service import RunService
 from weft.runtime.settings import Settings
 from weft.runtime.surroundings import Surroundings
@@ -68,17 +70,56 @@ def test_more_runs_than_memory_holds_all_get_their_turn() -> None:
     asyncio.run(scenario())
 
 
-def test_a_run_that_leaves_memory_leaves_nothing_for_the_collector() -> None:
+async def plainly(ctx: weft.Context) -> None:
+    await ctx.receive("a")
+
+
+async def gathered(ctx: weft.Context) -> None:
+    await asyncio.gather(ctx.receive("a"), ctx.receive("b"))
+
+
+async def gathered_twice(ctx: weft.Context) -> None:
+    await asyncio.gather(asyncio.gather(ctx.receive("a"), ctx.receive("b")), ctx.receive("c"))
+
+
+async def grouped(ctx: weft.Context) -> None:
+    async with asyncio.TaskGroup() as group:
+        group.create_task(ctx.receive("a"))
+        group.create_task(ctx.receive("b"))
+
+
+async def waited(ctx: weft.Context) -> None:
+    await asyncio.wait([asyncio.create_task(ctx.receive("a")), asyncio.create_task(ctx.receive("b"))])
+
+
+async def shielded(ctx: weft.Context) -> None:
+    await asyncio.shield(asyncio.gather(ctx.receive("a"), ctx.receive("b")))
+
+
+async def after_a_task(ctx: weft.Context) -> None:
+    await asyncio.create_task(ctx.receive("a"))
+
+
+WAYS_TO_WAIT = [plainly, gathered, gathered_twice, grouped, waited, shielded, after_a_task]
+
+
+@pytest.mark.parametrize("way", WAYS_TO_WAIT, ids=lambda way: way.__name__)
+def test_a_run_that_leaves_memory_leaves_nothing_for_the_collector(
+    way: Callable[[weft.Context], Awaitable[None]],
+) -> None:
     async def scenario() -> None:
-        app, _ = crowd()
+        app = weft.App("memory://")
+        app.workflow(way)
         host, _ = await hosted(app)
         for n in range(RESIDENT_MAX - 1):
-            await app.start("wait", {"n": n}, id=f"r{n}")
+            await app.start(way.__name__, {}, id=f"r{n}")
+        await until(lambda: len(host.runs.actors) == RESIDENT_MAX - 1)
         gc.collect()
         gc.disable()
         try:
             await host.releaser.release(list(host.runs.actors.values()))
             assert not host.runs.actors
+            assert not [found for found in gc.get_objects() if type(found) is Actor]
             assert gc.collect() == 0
         finally:
             gc.enable()
