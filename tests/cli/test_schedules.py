@@ -67,6 +67,9 @@ def test_it_is_paused_resumed_and_removed(scheduled: Weft) -> None:
     assert scheduled("schedule", "remove", "nightly").code == 0
     host_it(scheduled)
     assert scheduled("schedule", "list", "--json").json()["schedules"] == []  # type: ignore[index]
+    for action in ("pause", "resume", "remove", "trigger"):
+        again = scheduled("schedule", action, "nightly")
+        assert (again.code, "There is no schedule 'nightly': it was removed." in again.err) == (1, True), again.err
 
 
 @pytest.mark.parametrize("action", ["pause", "resume", "remove"])

@@ -32,7 +32,7 @@ from weft.core.schedule.calendar import (
     start_at,
 )
 from weft.core.schedule.state import ScheduleState
-from weft.errors import BadSchedule, BadValue, NotFound, Refused, WeftError
+from weft.errors import BadSchedule, BadValue, NotFound, Refused, RunFinished, WeftError
 from weft.ports.hosts import Hosts
 from weft.ports.run_query import RunQuery
 from weft.ports.store import RunRow
@@ -47,6 +47,7 @@ OVERLAPS = ("queue", "allow")
 """How the runs of a backfill may overlap."""
 NEXT_MAX = 1_000
 BACKFILL_MAX = 100_000
+LIST = "weft schedule list shows what is there."
 
 ScheduleStatus = Literal["active", "paused", "held", "ended", "undeclared", "removed"]
 
@@ -198,7 +199,7 @@ class ScheduleService:
         """Start a run now. Returns its id. Raises Refused if the schedule's overlap does not allow it."""
         row = await self._row(name)
         label = f"now-{values.digest((key or self._service.ids.new()).encode())[:LABEL_CHARS]}"
-        await self._service.tell(row.id, c.TriggerSchedule(label=label, by=by), key=key)
+        await self._tell(row, c.TriggerSchedule(label=label, by=by), key)
         return run_id_of(row.id, label)
 
     async def backfill(self, name: str, period: Period, *, by: str = "", key: str | None = None) -> int:
@@ -215,7 +216,7 @@ class ScheduleService:
         if count:
             overlap: Any = period.overlap
             command = c.BackfillSchedule(first=begin, last=end, overlap=overlap, by=by)
-            await self._service.tell(row.id, command, key=key)
+            await self._tell(row, command, key)
         return count
 
     def _check_backfill(self, first: int, last: int, overlap: str) -> None:
@@ -232,17 +233,25 @@ class ScheduleService:
     async def pause(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Pause a schedule. Times that fall into the pause are missed."""
         row = await self._row(name)
-        await self._service.tell(row.id, c.PauseRun(reason, by), key=key)
+        await self._tell(row, c.PauseRun(reason, by), key)
 
     async def resume(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Resume a paused schedule."""
         row = await self._row(name)
-        await self._service.tell(row.id, c.ResumeRun(reason, by), key=key)
+        await self._tell(row, c.ResumeRun(reason, by), key)
 
     async def remove(self, name: str, reason: str = "", *, by: str = "", key: str | None = None) -> None:
         """Remove a schedule. The runs that it started go on."""
         row = await self._row(name)
-        await self._service.tell(row.id, c.CancelRun(reason, by=by), key=key)
+        await self._tell(row, c.CancelRun(reason, by=by), key)
+
+    async def _tell(self, row: RunRow, command: c.Mailed, key: str | None) -> None:
+        """Give a schedule a command. Raises RunFinished if it was removed."""
+        try:
+            await self._service.tell(row.id, command, key=key)
+        except RunFinished:
+            message = f"There is no schedule {schedule_name(row.id)[:60]!r}: it was removed."
+            raise RunFinished(message, hint=LIST) from None
 
     # --- looking --------------------------------------------------------------------------------------------------
 
@@ -332,7 +341,7 @@ class ScheduleService:
     async def _row(self, name: str) -> RunRow:
         found = await self._row_or_none(name)
         if found is None:
-            raise NotFound(f"There is no schedule {name[:60]!r}.", hint="weft schedule list shows what is there.")
+            raise NotFound(f"There is no schedule {name[:60]!r}.", hint=LIST)
         return found
 
     async def _row_or_none(self, name: str) -> RunRow | None:
