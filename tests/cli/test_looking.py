@@ -92,6 +92,7 @@ def test_a_list_goes_on_where_its_page_ended(over: Weft) -> None:
         (["--status", "broken"], "'broken' is not a status."),
         (["--since", "yesterday"], "neither a duration nor a date"),
         (["--where", "n"], "is not KEY=VALUE"),
+        (["--where", "n"], "--where status=failed"),
         (["--cursor", "x"], "is not a cursor"),
         (["--limit", "5000"], "at most 1,000"),
         (["--url", "memory://"], "this command cannot read it"),

@@ -11,14 +11,17 @@ import msgspec
 from weft.errors import UsageError
 from weft.runtime.typed_words import Read
 
+ARGUMENTS = "Write arguments by name: order_id=o-1 n=3"
+FILTERS = "Write filters by name: --where status=failed --where customer=7"
 
-def pairs(words: Sequence[str]) -> dict[str, str]:
-    """Split ``KEY=VALUE`` words. Raises UsageError."""
+
+def pairs(words: Sequence[str], hint: str = ARGUMENTS) -> dict[str, str]:
+    """Split ``KEY=VALUE`` words. Raises UsageError, with the hint."""
     texts: dict[str, str] = {}
     for word in words:
         key, equals, value = word.partition("=")
         if not equals or not key:
-            raise UsageError(f"{word!r} is not KEY=VALUE.", hint="Write arguments by name: order_id=o-1 n=3")
+            raise UsageError(f"{word!r} is not KEY=VALUE.", hint=hint)
         if key in texts:
             raise UsageError(f"{key} is given twice.", hint="Write a list as JSON: items='[1, 2]'")
         texts[key] = value

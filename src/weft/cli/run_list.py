@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from weft.cli.arguments import pairs
+from weft.cli.arguments import FILTERS, pairs
 from weft.cli.losses import loss_document, loss_lines
 from weft.cli.messages import say
 from weft.cli.operations import installation_operations
@@ -60,7 +60,7 @@ class TypedRunFilter(msgspec.Struct, frozen=True):
 
     def found(self, now: int) -> BulkFilter:
         """Return the filter, with the fields that ``--where`` names. Raises UsageError."""
-        attributes = pairs(self.where)
+        attributes = pairs(self.where, FILTERS)
         fields = {name: text for name in FIELDS if (text := attributes.pop(name, None)) is not None}
         for name in ("workflow", "status", "since"):
             given = getattr(self, name)
