@@ -36,7 +36,10 @@ def examine(port: int, *, url: str | None, app: str | None, json: bool) -> bool:
 def _findings(port: int, url: str | None, app: str | None) -> Iterator[DoctorLine]:
     yield from _guarded("python", check_python)
     yield from _guarded("packages", check_packages)
-    yield from _guarded("settings", check_settings)
+    settings = list(_guarded("settings", check_settings))
+    yield from settings
+    if any(one.state == "fail" for one in settings):
+        return  # nothing else can be looked up without them
     try:
         address = url_of(url, app)
     except WeftError as error:
