@@ -163,8 +163,10 @@ def test_a_file_of_another_program_is_no_backup(weft: Weft, folder: Path) -> Non
 
 
 def test_there_is_nothing_to_back_up_or_restore(weft: Weft, folder: Path) -> None:
-    assert "There is no store" in weft("backup", "safe.db").err
-    assert "There is no backup" in weft("restore", "safe.db").err
+    for words, said in ((["backup", "safe.db"], "There is no store"), (["restore", "safe.db"], "There is no backup")):
+        refused = weft(*words)
+        assert said in refused.err
+        assert "run.not_found" not in refused.err
     assert not list(folder.glob("*.db*"))
 
 

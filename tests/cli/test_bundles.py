@@ -50,6 +50,17 @@ def test_a_run_goes_from_one_folder_to_another(weft: Weft, folder: Path) -> None
         assert (diverged.code, "double" in diverged.out) == (1, True), (file, diverged.err)
 
 
+@pytest.mark.parametrize("options", [[], ["--json"], ["--move"]], ids=["bundle", "json", "move"])
+def test_a_file_that_exists_is_not_written_over(asked: Weft, folder: Path, options: list[str]) -> None:
+    (folder / "p.zip").write_text("mine")
+    said = asked("export", "p-1", "-o", "p.zip", *options)
+    assert (said.code, "p.zip exists already, and was not changed." in said.err) == (1, True)
+    assert "weft help backup.file_exists" in said.err
+    assert [file.name for file in folder.glob("p.zip*")] == ["p.zip"]
+    assert (folder / "p.zip").read_text() == "mine"
+    assert asked("export", "p-1", "-o", "other.zip").code == 0  # also after --move was refused
+
+
 def test_a_run_that_was_moved_asks_nobody_here_and_says_where_it_went(asked: Weft, folder: Path) -> None:
     assert asked("export", "p-1", "--move", "-o", "p.zip", "--to", "other.db").code == 0
     (folder / "patch.yaml").write_text("to: '2'")
@@ -83,6 +94,7 @@ def test_a_run_is_moved_from_one_store_to_another(waiting: Weft, folder: Path) -
     [
         (["export", "nobody"], "There is no store"),
         (["import", "nothing.zip"], "cannot be read"),
+        (["patch", "x", "nothing.yaml"], "cannot be read"),
         (["import", "app.py"], "cannot be imported"),
         (["export", "x", "--json", "--tree"], "without children"),
         (["export", "x", "--move", "--tree"], "the whole tree"),
@@ -93,4 +105,5 @@ def test_what_cannot_be(weft: Weft, folder: Path, words: list[str], said: str) -
     (folder / "app.py").write_text(APP)
     refused = weft(*words)
     assert refused.code != 0
+    assert "run.not_found" not in refused.err or words[0] == "export"
     assert said in refused.err

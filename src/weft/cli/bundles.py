@@ -14,7 +14,7 @@ from weft.cli.operations import run_operations
 from weft.cli.output import print_json
 from weft.cli.store_access import open_run, open_service
 from weft.core.plurals import pluralize
-from weft.errors import NotFound, UsageError
+from weft.errors import Refused, UsageError
 from weft.runtime.bundles.archive import FILE_BYTES_MAX
 from weft.runtime.bundles.service import BundleService
 
@@ -30,17 +30,19 @@ class ExportOptions(msgspec.Struct, frozen=True):
 
 
 async def export_run(run: str, options: ExportOptions, *, url: str | None, app: str | None) -> None:
-    """Write a run to a file, or to the output if that is no terminal. Raises UsageError, NotFound."""
+    """Write a run to a new file, or to the output if that is no terminal. Raises UsageError, NotFound, Refused."""
     if options.json and (options.tree or options.streams):
         raise UsageError("--json is for one run without children.", hint="Leave out --json: -o FILE --tree")
     async with open_run(run, url, app) as (service, row):
+        out = options.out or (None if options.json or not sys.stdout.isatty() else _file_name(row.id))
+        if out is not None:
+            _refuse_existing(Path(out))
         if options.json:
             events = await BundleService(service).export_events(row.id, redact=options.redact)
             data = msgspec.json.format(msgspec.json.encode(events), indent=1) + b"\n"
         else:
             bundles = run_operations(service).bundles
             data = await bundles.export(row.id, tree=options.tree, streams=options.streams, redact=options.redact)
-    out = options.out or (None if options.json or not sys.stdout.isatty() else _file_name(row.id))
     if out is None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
@@ -57,6 +59,7 @@ async def move_run(run: str, options: ExportOptions, *, to: str, reason: str, ur
         )
     async with open_run(run, url, app) as (service, row):
         path = Path(options.out or _file_name(row.id))
+        _refuse_existing(path)
         part = path.with_name(f"{path.name}.part")
         _write(part, b"")  # before the run ends, because then it is too late to find out
         try:
@@ -73,6 +76,14 @@ async def move_run(run: str, options: ExportOptions, *, to: str, reason: str, ur
     say(f"{row.id} was moved: it goes on where {path} is adopted (weft import {path} --adopt)")
 
 
+def _refuse_existing(path: Path) -> None:
+    """Raise Refused if the file is there: another run may be in it."""
+    if path.is_file():
+        raise Refused(
+            f"{path} exists already, and was not changed.", hint="Name another file: -o FILE", code="backup.file_exists"
+        )
+
+
 def _write(path: Path, data: bytes, *, hint: str = "") -> None:
     try:
         path.write_bytes(data)
@@ -81,7 +92,7 @@ def _write(path: Path, data: bytes, *, hint: str = "") -> None:
 
 
 async def import_bundle(file: str, *, adopt: bool, url: str | None, app: str | None, json: bool) -> None:
-    """Import the runs of a bundle and print their ids. Raises Corrupt, IdTaken, NotFound."""
+    """Import the runs of a bundle and print their ids. Raises Corrupt, IdTaken, UsageError."""
     data = read_bundle_file(file)
     async with open_service(url, app, create=True) as service:
         done = await run_operations(service).bundles.import_(data, adopt=adopt, by=login())
@@ -99,14 +110,14 @@ async def import_bundle(file: str, *, adopt: bool, url: str | None, app: str | N
 
 
 def read_bundle_file(file: str) -> bytes:
-    """Return the content of a file. Raises NotFound, UsageError."""
+    """Return the content of a file. Raises UsageError."""
     path = Path(file)
     try:
         if path.stat().st_size > FILE_BYTES_MAX:
             raise UsageError(f"{file} has more than {FILE_BYTES_MAX:,} bytes, so it is no bundle.")
         return path.read_bytes()
     except OSError as error:
-        raise NotFound(f"{file} cannot be read: {error.strerror}.") from None
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
 
 
 def _file_name(run_id: str) -> str:

@@ -19,7 +19,7 @@ from weft.core.durations import duration_ms
 from weft.core.run.patch_plan import PatchPlan
 from weft.core.run.patches import patch_refused
 from weft.documents.text import UnreadableText, read_text
-from weft.errors import BadPatch, NotFound
+from weft.errors import BadPatch, UsageError
 from weft.runtime.catalogue import HostCatalogue
 from weft.runtime.patches import PatchOptions, PatchService
 from weft.runtime.programs import is_published
@@ -97,7 +97,7 @@ def declared_code(app: str | None, command: str = "weft patch") -> HostCatalogue
 
 
 def patch_options(typed: TypedPatch) -> dict[str, Any]:
-    """Return a patch as the options of a bulk. Raises BadPatch, NotFound."""
+    """Return a patch as the options of a bulk. Raises BadPatch, UsageError."""
     if typed.undo:
         return {"redo" if typed.redo else "undo": True, **({"ends": True} if typed.ends else {})}
     return {"patch": _patch_document(typed)}
@@ -108,12 +108,12 @@ def _patch_document(typed: TypedPatch) -> dict[str, Any]:
 
 
 def read_patch(file: str) -> dict[str, Any]:
-    """Read a patch from a file or from stdin. A list is a list of operations. Raises BadPatch, NotFound."""
+    """Read a patch from a file or from stdin. A list is a list of operations. Raises BadPatch, UsageError."""
     try:
         text = sys.stdin.read() if file == "-" else Path(file).read_text("utf-8-sig")
         data = read_text(text).data
     except OSError as error:
-        raise NotFound(f"{file} cannot be read: {error.strerror}.") from None
+        raise UsageError(f"{file} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, UnreadableText) as error:
         raise BadPatch(f"{file} is not YAML or JSON: {error}.") from None
     if isinstance(data, list):

@@ -34,9 +34,9 @@ SERVER_PAGES: dict[str, tuple[str, str, str]] = {
         "The hint has the commands. docs/backup.md has more, and point-in-time recovery.",
     ),
     "backup.file_exists": (
-        "weft backup or weft restore was asked to write a file that exists.",
+        "weft backup, weft restore or weft export was asked to write a file that exists.",
         "A copy never replaces another: the older one may be the one that is needed. Nothing was changed.",
-        "Name a new file for each backup, with its date; restore to a new file, or move the old store away first.",
+        "Name a new file for each copy, with its date; restore to a new file, or move the old store away first.",
     ),
     "backup.store_in_use": (
         "weft restore was asked to write a store that a process works on.",

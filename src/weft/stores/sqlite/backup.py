@@ -18,7 +18,7 @@ import apsw
 import msgspec
 
 from weft.core.ids import Millis
-from weft.errors import Corrupt, Full, NewerSchema, NotFound, Refused, Unavailable, UsageError
+from weft.errors import Corrupt, Full, NewerSchema, Refused, Unavailable, UsageError
 from weft.ports.store import OPEN_STATUSES
 from weft.stores.sqlite.connection import NO_ROOM, connect, translate_errors
 from weft.stores.sqlite.lockfile import held_locks
@@ -63,13 +63,13 @@ def back_up(source: Path, target: Path) -> Backup:
     """Copy a store to a new file, as of one moment. Hosts may write meanwhile, and are not held up.
 
     Raises:
-        NotFound: there is no store.
+        UsageError: there is no store.
         Refused: the file exists already.
         Corrupt: the store, or the copy of it, is damaged, or is no store of Weft.
         Full, Unavailable: the file cannot be written. Then nothing is left of it.
     """
     if not source.is_file():
-        raise NotFound(f"There is no store {source}.", hint="Name it: --url sqlite:///shop/weft.db")
+        raise UsageError(f"There is no store {source}.", hint="Name it: --url sqlite:///shop/weft.db")
     if os.path.lexists(target):  # also a link to nothing
         raise Refused(
             f"{target} exists already, and was not changed.",
@@ -93,13 +93,13 @@ def restore(file: Path, target: Path) -> RestoredStore:
     """Make a new store from a backup. No host of the old store is taken to be alive in it.
 
     Raises:
-        NotFound: there is no such backup.
+        UsageError: there is no such backup.
         Refused: there is a store already, or a process still works on one at this path.
         Corrupt: the backup is damaged, was changed, or is no store of Weft.
         NewerSchema: a newer Weft wrote it.
     """
     if not file.is_file():
-        raise NotFound(f"There is no backup {file}.")
+        raise UsageError(f"There is no backup {file}.")
     check_free(target)
     known = _known_digest(file)
     with _draft_of(target) as draft:
