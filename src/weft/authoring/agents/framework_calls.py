@@ -112,15 +112,22 @@ class FrameworkCalls:
 
         The policy is asked, and people are, before a tool that is irreversible or for which the policy says so.
         """
-        given = arguments if isinstance(arguments, dict) else {"input": arguments}
+        named = arguments if isinstance(arguments, dict) else {"input": arguments}
+        raw = values.encode(named, what=f"{tool} got")
+        given = values.decode(raw)
         policy = RunPolicy(here().driver.program.service, self.agent, self._approvers)
         verdict = await policy.verdict("tool", tool, given)
         if verdict.permission == "deny":
             return {"error": "not permitted", **({"rule": verdict.rule} if verdict.rule else {})}
         if verdict.permission != "ask" and effect != "irreversible":
             return None
-        digest = values.digest(values.encode(given, what=f"{tool} got"))
-        about = {"agent": self.agent, "tool": tool, "arguments": given, "effect": effect, "digest": digest}
+        about = {
+            "agent": self.agent,
+            "tool": tool,
+            "arguments": given,
+            "effect": effect,
+            "digest": values.digest(raw),
+        }
         answer = await ask_people(
             QuestionOrder(
                 place=f"approve {place_of(tool)}",
