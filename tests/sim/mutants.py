@@ -320,7 +320,7 @@ def rest_without_a_time_to_wake() -> Iterator[None]:
 
 @mutant
 def a_run_completes_before_its_losers_are_undone() -> Iterator[None]:
-    with swap(undo, "has_dropped", lambda state: False):
+    with swap(undo, "has_dropped", lambda state: False), swap(lifecycle, "has_dropped", lambda state: False):
         yield
 
 

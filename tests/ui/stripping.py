@@ -37,18 +37,15 @@ async def serve(port: int, prefix: str, ready: queue.Queue[tuple[int, Callable[[
 
 async def pass_on(near: asyncio.StreamReader, to: asyncio.StreamWriter, port: int, prefix: str) -> None:
     """Pass one request on. Each connection has one request, so only its first head has to be read."""
-    with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+    with contextlib.closing(to), contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
         head = await near.readuntil(ENDS_HEAD)
         far, onward = await asyncio.open_connection("127.0.0.1", port)
         head = head.replace(f" {prefix}/".encode(), b" /", 1)
         if b"upgrade: websocket" not in head.lower():
             head = re.sub(rb"(?i)\r\nconnection:[^\r]*", b"\r\nConnection: close", head)
-        try:
+        with contextlib.closing(onward):
             onward.write(head)
             await asyncio.gather(copy(near, onward), copy(far, to))
-        finally:
-            onward.close()
-            to.close()
 
 
 async def copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
