@@ -280,6 +280,10 @@ class AppCatalogue:
         if isinstance(known, Graph):
             known.refuse_unknown(self._registered)
 
+    def is_agent(self, workflow: str) -> bool:
+        known = self._registered.newest(workflow)
+        return workflow == AGENT[0] or (isinstance(known, Workflow) and known.is_agent)
+
     def callee(self, workflow: str) -> tuple[str, Style] | None:
         found = self._registered.newest(workflow)
         return (found.version, found.style) if found is not None else None

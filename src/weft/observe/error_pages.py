@@ -447,7 +447,7 @@ PAGES: dict[str, ErrorPage] = {
         "End the workflow before it starts itself again, or raise the limit: weft.App(tree_depth=64).",
     ),
     "limit.agent_depth": ErrorPage(
-        "A run of an agent ended before it began: there are 8 agents above it already.",
+        "An agent was not run: there are 8 agents above it already.",
         "An agent that calls itself, or two that call each other, would never end. Other runs between the agents do "
         "not count.",
         "Offer an agent only tools that are below it. The agent that called the last one is told of the failure.",

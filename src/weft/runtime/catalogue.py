@@ -68,6 +68,10 @@ class HostCatalogue(Protocol):
         """Return the version of a workflow that would be started now, and its style."""
         ...
 
+    def is_agent(self, workflow: str) -> bool:
+        """Return whether the runs of a workflow are runs of an agent."""
+        ...
+
     def steps(self) -> Sequence[str]:
         """Return the names of all steps that this host can perform."""
         ...

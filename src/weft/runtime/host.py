@@ -126,7 +126,7 @@ class Host:
         self.trees = Trees(
             self.runs, given.store.directory, self.background, self.retry_until_available, given.settings
         )
-        self.trees.permits = self.task_policy.check_child
+        self.trees.permits, self.trees.is_agent = self.task_policy.check_child, catalogue.is_agent
         self.turns = Turns(self.clock, self.background)
         self.new_children = self._new_children()
         self._new_machine = Machines(catalogue.program).new

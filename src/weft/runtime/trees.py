@@ -16,7 +16,7 @@ from typing import Protocol
 from msgspec import Raw
 
 from weft.core.ids import RunUid
-from weft.core.run.children import depth_of, root_of
+from weft.core.run.children import AGENTS_MAX, agent_too_deep, agents_of, depth_of, root_of
 from weft.core.run.env import allow_any_child
 from weft.core.run.state import State
 from weft.errors import LimitExceeded, RunCancelled
@@ -79,6 +79,8 @@ class Trees:
         self._trees: dict[str, Tree] = {}
         self.permits: Callable[[State, str, Raw], None] = allow_any_child
         """Checks whether the policy permits a child run of a workflow. Raises NotAllowed."""
+        self.is_agent: Callable[[str], bool] = lambda _: False
+        """Returns whether the runs of a workflow are runs of an agent."""
 
     # --- what happens to runs -------------------------------------------------------------------------------------
 
@@ -121,6 +123,8 @@ class Trees:
             )
         if depth_of(state) >= settings.tree_depth_max:
             raise _too_deep(state, settings.tree_depth_max)
+        if agents_of(state) >= AGENTS_MAX and self.is_agent(workflow):
+            raise agent_too_deep(workflow)
         # The root counts as well.
         if tree.open + 1 >= settings.tree_runs_max:
             self._count(root, tree)

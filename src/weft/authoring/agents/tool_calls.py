@@ -20,7 +20,7 @@ from weft.authoring.agents.agent import fill
 from weft.authoring.agents.approval import WantedCall, ask_approval, needs_approval
 from weft.authoring.agents.covers import tool_cover
 from weft.authoring.agents.exhaustion import ask_for_budget
-from weft.authoring.agents.operations import QuestionOrder, ask_people, cover_call, emit_chunk, is_recorded
+from weft.authoring.agents.operations import QuestionOrder, ask_people, cover_call, emit_chunk, here, is_recorded
 from weft.authoring.agents.patch_tool import patch_workflow
 from weft.authoring.agents.performers import ToolPerformer
 from weft.authoring.agents.permission import POLICY, RunPolicy
@@ -29,9 +29,11 @@ from weft.authoring.agents.tool_results import CallOutcome, failed, result_of, t
 from weft.authoring.context import Context
 from weft.authoring.results import Answer
 from weft.core import values
+from weft.core.run.children import AGENTS_MAX, agent_too_deep, agents_of
 from weft.errors import (
     BadValue,
     BudgetExceeded,
+    LimitExceeded,
     NotAllowed,
     OutcomeUnknown,
     RunCancelled,
@@ -95,6 +97,8 @@ class ToolCalls:
             problem = self._performer.misfit(wanted)
             if problem:
                 return told(problem, is_misfit=True)
+            if tool.kind == "agent" and agents_of(here().driver.machine.state) >= AGENTS_MAX:
+                return _not_started(tool, agent_too_deep(tool.target))
         verdict = await self.policy.verdict("tool", tool.name, wanted.arguments)
         if verdict.permission == "deny":
             return told("not permitted", rule=verdict.rule) if verdict.rule else told("not permitted")
@@ -208,6 +212,10 @@ class ToolCalls:
             if tool.on_unknown == "fail":
                 raise
             return told("may have happened; do not repeat")
+        except BudgetExceeded:
+            raise
+        except LimitExceeded as error:
+            return _not_started(tool, error)
         except _TOLD as error:
             if tool.on_error == "fail":
                 raise
@@ -251,6 +259,13 @@ def _changed_arguments(wanted: WantedCall, answer: Answer[Any]) -> dict[str, Any
     if not isinstance(answer.form, dict) or not wanted.tool.editable:
         return wanted.arguments
     return {**answer.form, **{name: wanted.arguments[name] for name in wanted.tool.bind}}
+
+
+def _not_started(tool: ToolSpec, error: LimitExceeded) -> CallOutcome:
+    """Tell the model that a limit of the tree of runs is reached, so that nothing was performed."""
+    if tool.on_error == "fail":
+        raise error
+    return msgspec.structs.replace(failed(failure_of(error)), is_performed=False)
 
 
 def _failed_call(tool: ToolSpec, error: Exception) -> CallOutcome:

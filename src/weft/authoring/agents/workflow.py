@@ -32,15 +32,14 @@ from weft.authoring.runnable import Runnable, RunnableGroup
 from weft.authoring.steps import Step
 from weft.authoring.workflows import Workflow, WorkflowProgram
 from weft.core.ids import tenant_prefix
-from weft.errors import LimitExceeded, UnknownWorkflow
+from weft.core.run.children import AGENTS_MAX, agent_too_deep
+from weft.errors import UnknownWorkflow
 from weft.runtime.run.driver import CodeDriver
 from weft.steps.codec import Codec
 from weft.steps.signature import Signature
 
 TOOLS = "tools"
 """The step that asks MCP servers for their tools."""
-DEPTH_MAX = 8
-"""How many agents may be above each other."""
 KEPT_ROUNDS = 2
 """How many rounds the state of a run keeps, so that a long conversation costs no more to load than a short one."""
 
@@ -134,14 +133,13 @@ async def run_agent(ctx: Context, group: AgentGroup, given: AgentInput) -> Reply
 
 
 def _check_depth(agent: str) -> None:
-    """Raise LimitExceeded if too many agents have called each other. Runs of workflows between them do not count."""
+    """Raise LimitExceeded if too many agents have called each other.
+
+    A run that another host started may get here: that host does not know which workflows are agents here.
+    """
     parent = here().driver.machine.state.parent
-    if parent is not None and parent.agents >= DEPTH_MAX:
-        raise LimitExceeded(
-            f"The agent {agent} is not run: {DEPTH_MAX} agents above it have called each other, which is the limit.",
-            hint="Check for an agent that calls itself endlessly.",
-            code="limit.agent_depth",
-        )
+    if parent is not None and parent.agents >= AGENTS_MAX:
+        raise agent_too_deep(agent)
 
 
 async def _first_state(ctx: Context, spec: AgentSpec, given: AgentInput) -> TurnState:

@@ -7,10 +7,13 @@ from weft.core.events import ChildStarted, Parent
 from weft.core.ids import HOOK_CHAIN, EntryId
 from weft.core.run.questions import STARTED_BY, STARTED_ROLES
 from weft.core.run.state import Child, State
-from weft.errors import Failure
+from weft.errors import Failure, LimitExceeded
 
 _INHERITED = (STARTED_BY, STARTED_ROLES, HOOK_CHAIN)
 """Attributes that children have too: the person who started a run also counts as the starter of its children."""
+
+AGENTS_MAX = 8
+"""How many agents may be above each other. Runs of workflows between them do not count."""
 
 
 def root_of(state: State) -> str:
@@ -27,6 +30,15 @@ def agents_of(state: State) -> int:
     """Return how many of the runs from the root to this one, including both, are runs of agents."""
     above = state.parent.agents if state.parent is not None else 0
     return above + state.is_agent
+
+
+def agent_too_deep(agent: str) -> LimitExceeded:
+    """Return the error for an agent that would be below too many others."""
+    return LimitExceeded(
+        f"The agent {agent} is not run: {AGENTS_MAX} agents above it have called each other, which is the limit.",
+        hint="Check for an agent that calls itself endlessly.",
+        code="limit.agent_depth",
+    )
 
 
 def parent_report(state: State, parent: Parent) -> ReportChildEnded:
