@@ -57,6 +57,17 @@ def test_an_argument_is_read_by_its_type_and_refused_if_it_is_none(over: Weft) -
     assert len(over("list", "--forks", "order-1", "--json").json()["runs"]) == 1  # type: ignore[index]
 
 
+def test_the_app_says_to_which_steps_a_fork_may_come(over: Weft) -> None:
+    app = ["--app", "app.py"]
+    refused = over("fork", "doomed-1", "--failure", "--set", "delcine=fine", *app)
+    assert refused.code != 0
+    assert "never came to a step delcine" in refused.err
+    assert "charge, decline" in refused.err
+    bulk = over("fork", "doomed-1", "--failure", "--set", "delcine=fine", "--dry-run", *app)
+    assert "fork.bad_edit" in bulk.out
+    assert over("fork", "doomed-1", "--failure", "--set", "decline=fine", *app).code == 0
+
+
 def test_without_the_code_an_argument_that_no_host_takes_is_refused(over: Weft, folder: Path) -> None:
     with hosting(folder):
         refused = over("fork", "order-1", "--input", "order=o-7")

@@ -59,7 +59,7 @@ async def run_bulk(typed: TypedBulk, *, url: str | None, app: str | None) -> int
     """Print the dry run of a bulk and, if that is wanted, start it. Returns the exit code."""
     address = url_of(url, app)
     async with open_service(address) as service:
-        needs_code = typed.verb == "patch" or (typed.verb == "fork" and "input" in typed.options)
+        needs_code = typed.verb == "patch" or (typed.verb == "fork" and not {"input", "set"}.isdisjoint(typed.options))
         if needs_code and remote_of(service) is None:
             service.declared = declared_code(app, f"weft {typed.verb}")
         bulks = run_operations(service).bulks

@@ -33,7 +33,7 @@ def read_order(*, at: str | None, visit: str | None, **typed: Any) -> ForkOrder:
 async def fork_run(run: str, order: ForkOrder, *, url: str | None, app: str | None, json: bool) -> None:
     """Fork a run, and print the id of the fork."""
     async with open_run(run, url, app) as (service, row):
-        if order.input and not is_published(row.style) and remote_of(service) is None:
+        if (order.input or order.set) and not is_published(row.style) and remote_of(service) is None:
             service.declared = declared_code(app, "weft fork")
         forked = await run_operations(service).fork(row.id, order, by=login())
     if json:
