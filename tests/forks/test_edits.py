@@ -277,6 +277,18 @@ def test_what_a_graph_cannot_be_set_to_is_said_at_once() -> None:
         assert part in refused.value.message
 
 
+def test_the_nodes_whose_results_can_be_set_are_named() -> None:
+    world, _, run = played("graph_line")
+
+    with pytest.raises(weft.Refused) as refused:
+        run.fork(before="b", set={"zz": 3})
+
+    assert refused.value.code == "fork.bad_edit"
+    assert "graph_line has no node zz" in refused.value.message
+    assert refused.value.hint.startswith("Results that can be set at this point: p, b.")
+    assert run_ids(world) == ["original"]
+
+
 def test_a_token_that_a_graph_never_had_cannot_be_set() -> None:
     _, _, run = played("graph_line")
 
@@ -438,6 +450,29 @@ def test_the_result_of_a_step_of_a_goal_is_set() -> None:
     with pytest.raises(weft.Refused, match=r"never came to a step charge\[9\]"):
         run.fork(before="charge", set={"charge[9]": 100})
     assert ledger.calls == {"mail": 1}
+
+
+def test_the_steps_of_a_goal_whose_results_can_be_set_and_its_facts_are_named() -> None:
+    world, _, run = played("delivery")
+
+    with pytest.raises(weft.Refused) as refused:
+        run.fork(before="charge", set={"chrage": 100})
+    assert "the plan has no step chrage" in refused.value.message
+    assert refused.value.hint.startswith("Results that can be set at this point: ")
+    assert "charge" in refused.value.hint.partition(".")[0]
+    with pytest.raises(weft.Refused) as refused:
+        run.fork(input={"odrer": 1})
+    assert refused.value.hint == "The plan takes order."
+    assert run_ids(world) == ["original"]
+
+
+def test_no_place_has_a_visit_that_is_not_a_number() -> None:
+    """The run has failed, so it may still come to any step of a host, as often as it likes."""
+    _, _, run = played("failing")
+
+    assert play(run.fork(set={"broken": {"n": 3}, "plain#2": {"n": 1}}))[0] == "completed"
+    with pytest.raises(weft.Refused, match="never came to a step plain#two"):
+        run.fork(set={"plain#two": {"n": 1}})
 
 
 # --- every point, with edits ---------------------------------------------------------------------------------------

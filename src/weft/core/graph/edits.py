@@ -14,7 +14,7 @@ from weft.core.graph.model import GraphModel, HttpWork, PipelineWork, ScriptWork
 from weft.core.graph.tokens import GraphState, Token
 from weft.core.run.composites import has_marks, leaf
 from weft.core.run.env import Env
-from weft.core.run.fork import bad_edit, never_reached
+from weft.core.run.fork import bad_edit, never_reached, settable_now_hint
 from weft.core.run.places import is_at
 
 _TASKS = (StepWork, HttpWork, ScriptWork, PipelineWork, TypeWork)
@@ -24,6 +24,8 @@ _TASKS = (StepWork, HttpWork, ScriptWork, PipelineWork, TypeWork)
 def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: Env) -> Sequence[e.AnyEvent]:
     """Return the edits of a fork. Raises Refused, with all that is wrong."""
     wrong = [problem for place in command.results if (problem := _result_error(graph, state, place, command))]
+    settable = (name for name in graph.nodes if not _result_error(graph, state, name, command))
+    places = settable_now_hint(settable) if wrong else ""
     if command.given:
         wrong.append("a graph run has no given facts; --input changes its input")
     declared = (graph.state or {}).get("properties") or {}
@@ -33,7 +35,7 @@ def decide_edit(graph: GraphModel, state: GraphState, command: c.EditRun, env: E
     wrong += _overwritten(graph, state, command)
     wrong += [f"state.{name}: {problem}" for name, problem in _misfits(declared, command.state, env).items()]
     if wrong:
-        raise bad_edit(wrong, hint=_hint(command, fields if unknown else ()))
+        raise bad_edit(wrong, hint=_hint(command, fields if unknown else (), places))
     edited = e.RunEdited(input=command.input, results=command.results, state=command.state, by=command.by)
     return (edited,)
 
@@ -56,10 +58,12 @@ def _overwritten(graph: GraphModel, state: GraphState, command: c.EditRun) -> li
     ]
 
 
-def _hint(command: c.EditRun, fields: Collection[str]) -> str:
+def _hint(command: c.EditRun, fields: Collection[str], places: str) -> str:
     lines = []
     if fields:
         lines.append(f"The fields of the state are {', '.join(sorted(fields))}.")
+    if places:
+        lines.append(places)
     if command.results:
         lines.append("--before NODE is a point at which the result of NODE can be set.")
     if command.state and not command.ahead:

@@ -9,7 +9,8 @@ Rules: docs/internals/engine.md#rule-36.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 
 from weft.core import events as e
 from weft.core.commands import EditRun
@@ -144,8 +145,9 @@ def bad_edit(wrong: Sequence[str], *, hint: str = "") -> Refused:
 
 def never_reached(place: str, command: EditRun) -> str:
     """Return why a result at this place would have no effect: there was no step, and will be none; or nothing."""
-    name = place.rpartition("/")[2].partition("#")[0]
-    is_known = command.more is None or name in command.more or any(is_at(step, place) for step in command.steps)
+    name, mark, nth = place.rpartition("/")[2].partition("#")
+    is_offered = command.more is None or name in command.more
+    is_known = (is_offered and (not mark or nth.isdecimal())) or any(is_at(step, place) for step in command.steps)
     return "" if is_known else f"the run never came to a step {place[:60]}"
 
 
@@ -154,6 +156,13 @@ def settable_hint(command: EditRun) -> str:
     places = list(dict.fromkeys(command.steps))
     more = f" and {len(places) - _SETTABLE_SHOWN} more" if len(places) > _SETTABLE_SHOWN else ""
     return f"It came to these steps: {', '.join(places[:_SETTABLE_SHOWN]) or 'none'}{more}."
+
+
+def settable_now_hint(places: Iterable[str]) -> str:
+    """Return the hint that names the nodes or steps whose results can be set at the point of the fork."""
+    found = list(islice(places, _SETTABLE_SHOWN + 1))
+    more = " and more" if len(found) > _SETTABLE_SHOWN else ""
+    return f"Results that can be set at this point: {', '.join(found[:_SETTABLE_SHOWN]) or 'none'}{more}."
 
 
 def evolve_known(run: AnyRun, event: e.ResultsKnown) -> None:
