@@ -466,6 +466,22 @@ def test_the_steps_of_a_goal_whose_results_can_be_set_and_its_facts_are_named() 
     assert run_ids(world) == ["original"]
 
 
+# --- what strangers type ------------------------------------------------------------------------------------------
+
+LONG = "x" * 5_000
+
+
+@pytest.mark.parametrize("edit", [{"set": {LONG: 1}}, {"input": {LONG: 1}}, {"given": {LONG: 1}}])
+@pytest.mark.parametrize("name", ["line", "delivery"])
+def test_long_names_are_cut_in_errors(name: str, edit: Any) -> None:
+    _, _, run = played(name)
+
+    with pytest.raises(weft.WeftError) as refused:
+        run.fork(**edit)
+
+    assert LONG[:61] not in f"{refused.value} {refused.value.context}"
+
+
 def test_no_place_has_a_visit_that_is_not_a_number() -> None:
     """The run has failed, so it may still come to any step of a host, as often as it likes."""
     _, _, run = played("failing")

@@ -351,6 +351,9 @@ def test_a_retry_from_a_step_needs_one_that_the_failure_closed() -> None:
     assert "--before a" in caught.value.hint
     with pytest.raises(NotFound):
         table.machine.decide(c.RetryRun("nowhere"), env)
+    with pytest.raises(NotFound) as unknown:
+        table.machine.decide(c.RetryRun("n" * 5_000), env)
+    assert "n" * 61 not in str(unknown.value), "a long name is cut"
     table.tell(c.RetryRun("b"))
     table.play(MENDED)
     assert table.state.status == "completed"

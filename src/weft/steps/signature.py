@@ -374,8 +374,8 @@ def _missing(names: Sequence[str], what: str, hint: str = _NOT_STARTED) -> BadVa
 
 
 def _unknown(name: str, what: str, known: Iterable[str], hint: str = _NOT_STARTED) -> BadValue:
-    message = f'{what}() has no parameter "{name}".{_guess(name, known)}'
-    return _wrong(message, hint, [(name, "There is no such field.")])
+    message = f'{what}() has no parameter "{name[:60]}".{_guess(name, known)}'
+    return _wrong(message, hint, [(name[:60], "There is no such field.")])
 
 
 def _misfit(misfit: Misfit, raw: bytes, what: str, hint: str) -> BadValue:

@@ -40,7 +40,7 @@ def _check_closed(state: GoalState, step: str, closed: Sequence[str]) -> None:
     """Refuse a step that the failure did not close, because facts that were read never change."""
     if step not in state.steps:
         hint = f"To see its steps: weft show {state.run_id}"
-        raise NotFound(f"{state.run_id} has no step {step!r}.", hint=hint)
+        raise NotFound(f"{state.run_id} has no step {step[:60]!r}.", hint=hint)
     if step not in closed:
         message = f"{step} was not closed by the failure of {state.run_id}, so the run cannot be retried from there."
         raise Refused(message, hint=f"Go on with a copy from before it: weft fork {state.run_id} --before {step}")
