@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import apsw
 import msgspec
@@ -18,6 +19,9 @@ from weft.stores.sqlite.mail import deliver
 from weft.stores.sqlite.reader import SqliteReader
 from weft.stores.sqlite.rows import RUN_COLUMNS, run_row
 from weft.stores.sqlite.writer import Writer
+
+FEW_ROWS = 100
+"""How many rows are read on the event loop. More are read in a thread, so that other callers are not kept waiting."""
 
 _WAITING = (
     "SELECT r.uid, i.id, CAST(i.body AS BLOB), i.at, i.key, i.digest, i.crc FROM ("
@@ -50,7 +54,11 @@ class SqliteInboxes:
         return await self._writer.small(work)
 
     async def waiting(self, host: HostId, *, limit: int) -> Mapping[RunUid, Sequence[Mail] | Corrupt]:
-        return self._reader.read(lambda connection: _waiting(connection, host, limit))
+        few = min(limit, FEW_ROWS)
+        rows = self._reader.read(lambda connection: _waiting_rows(connection, host, few))
+        if len(rows) < few or few == limit:
+            return checked_inboxes(rows)
+        return await self._reader.read_in_thread(lambda connection: _waiting(connection, host, limit))
 
     async def news(
         self, host: HostId, workflows: Sequence[tuple[str, str]], *, dead: Sequence[HostId], now: Millis, limit: int
@@ -73,4 +81,8 @@ class SqliteInboxes:
 
 
 def _waiting(connection: apsw.Connection, host: HostId, limit: int) -> dict[RunUid, Sequence[Mail] | Corrupt]:
-    return checked_inboxes(connection.execute(_WAITING, (host, limit)).fetchall())
+    return checked_inboxes(_waiting_rows(connection, host, limit))
+
+
+def _waiting_rows(connection: apsw.Connection, host: HostId, limit: int) -> list[Any]:
+    return connection.execute(_WAITING, (host, limit)).fetchall()
