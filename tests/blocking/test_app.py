@@ -197,7 +197,7 @@ def test_a_call_that_waits_is_ended_by_close(app: weft.App) -> None:
         followed = pool.submit(follow)
         waiting.wait()
         app.sync.close()
-        with pytest.raises(weft.NotRunning, match="closed while"):
+        with pytest.raises(weft.NotRunning, match="closed"):  # while it waits, or just before
             followed.result()
 
 
