@@ -97,9 +97,19 @@ def toolbox(folder: Path, like: str = "") -> Server[Any]:
                 return CallToolResult(content=[ImageContent(data=picture, mime_type="image/png")])
             case "ask":
                 return answered(params)
+            case "echo" if "levels" in given:
+                return CallToolResult(content=[said("deep")], structured_content=nested(given["levels"]))
         return CallToolResult(content=[said(given.get("exactly") or str(given)), said("again")])
 
     return Server("toolbox", on_list_tools=list_tools, on_call_tool=call)
+
+
+def nested(levels: int) -> dict[str, Any]:
+    """Return objects in each other."""
+    found: dict[str, Any] = {}
+    for _ in range(levels - 1):
+        found = {"a": found}
+    return found
 
 
 def said(text: str) -> TextContent:

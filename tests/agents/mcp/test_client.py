@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import sys
 from collections.abc import Coroutine, Iterator
 from pathlib import Path
@@ -13,7 +14,7 @@ import msgspec
 import pytest
 
 import weft
-from tests.mcp.toolbox import PICTURE, serving_http
+from tests.mcp.toolbox import PICTURE, nested, serving_http
 from weft.agents.mcp.failures import ToolFailed, ToolUnavailable
 from weft.agents.mcp.servers import McpServer
 from weft.agents.mcp.step import McpStep
@@ -149,6 +150,25 @@ def test_a_result_with_nul_is_kept_without_it(box: McpServer) -> None:
     bench = Bench(box)
 
     assert bench.run(bench.call("echo", arguments={"exactly": "a\0b"})) == ["a\ufffdb", "again"]
+
+
+@pytest.mark.parametrize("levels", [101, 150, 199])
+def test_a_result_that_is_nested_too_deeply_is_kept_as_text(box: McpServer, levels: int) -> None:
+    bench = Bench(box)
+
+    kept = bench.run(bench.call("echo", arguments={"levels": levels}))
+
+    assert json.loads(kept) == nested(levels)
+
+
+def test_a_result_that_cannot_be_read_at_all_is_no_failure_of_the_call(place: tuple[Path, str], box: McpServer) -> None:
+    bench, calls = Bench(box), place[0] / "calls"
+    before = calls.read_text().count("echo") if calls.exists() else 0
+
+    kept = bench.run(bench.call("echo", arguments={"levels": 220}))
+
+    assert kept["unreadable"].endswith("The call was made; do not repeat it because of that.")
+    assert calls.read_text().count("echo") == before + 1
 
 
 def test_a_file_becomes_a_blob_that_the_run_holds(box: McpServer) -> None:

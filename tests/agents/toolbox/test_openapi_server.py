@@ -210,10 +210,11 @@ def test_an_answer_with_nul_is_told_without_it(kind: str) -> None:
     assert told["body"] == ({"a\ufffd": ["b\ufffd"]} if kind == "application/json" else "a\ufffdb")
 
 
-DEEP = b"[" * 150 + b"]" * 150
+def deep(levels: int) -> bytes:
+    return b"[" * levels + b"]" * levels
 
 
-@pytest.mark.parametrize("raw", [DEEP, b"[" * 20_000 + b"]" * 20_000, b'{"id": ', b"{'id': 1}"], ids=len)
+@pytest.mark.parametrize("raw", [deep(100), deep(101), deep(150), deep(20_000), b'{"id": ', b"{'id': 1}"], ids=len)
 def test_a_call_that_was_performed_is_never_told_as_a_failure(raw: bytes) -> None:
     """An answer that cannot be kept as JSON is kept as text."""
 
@@ -230,6 +231,15 @@ def test_a_call_that_was_performed_is_never_told_as_a_failure(raw: bytes) -> Non
         assert raw[:100].decode() in told["preview"]
     else:
         assert (told["status"], told["body"]) == (200, raw.decode())
+
+
+def test_an_answer_is_told_as_json_as_long_as_the_result_around_it_can_be_kept() -> None:
+    async def answer(_: web.Request) -> web.StreamResponse:
+        return web.Response(body=deep(99), content_type="application/json")
+
+    told, _ = called(WeatherServer(answer), {"operation_id": "reportWeather", "params": {"city": "Rome"}}, approve=True)
+
+    assert told["body"] == json.loads(deep(99))
 
 
 def test_of_a_large_answer_to_a_call_that_was_performed_the_beginning_is_kept() -> None:

@@ -59,6 +59,27 @@ def test_a_pipeline_gives_a_reference_a_preview_and_a_small_value() -> None:
     }
 
 
+@pytest.mark.parametrize("levels", [96, 97, 98, 99, 100])
+@pytest.mark.parametrize("around", ["[.]", "{a: .}"])
+def test_a_result_is_told_however_deeply_it_is_nested(levels: int, around: str) -> None:
+    """It may come from a request that was performed, so that telling it must not fail."""
+    app, analyst = make_app("execute_pipeline", "read_result")
+    world = World(app)
+    query = f"reduce range({levels - 1}) as $_ ([]; {around})"
+    world.fake_model(
+        "fast",
+        pipeline({"step": "jq_transform", "query": query}),
+        lambda request: calls(read_result={"ref": json.loads(request.messages[-1].text)["result_ref"]}),
+        "done",
+    )
+
+    world.run(analyst("go"))
+
+    assert len(told(world, 1)["result_preview"]["sample"]) == 1
+    assert ("value" in told(world, 1)) == (levels < 100)
+    assert "error" not in told(world, 2)
+
+
 def test_a_large_result_is_the_input_of_a_pipeline_by_its_reference_or_as_the_last() -> None:
     app, analyst = make_app("execute_pipeline", result_bytes=1_000)
     world = World(app)

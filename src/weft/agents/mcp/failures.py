@@ -16,6 +16,10 @@ class ToolFailed(WeftError):
     code = "tool.failed"
 
 
+class UnreadableAnswer(ToolFailed):
+    """An MCP server answered, and its answer is not MCP or nested too deeply. It may have done what it was asked."""
+
+
 class ToolUnavailable(WeftError):
     """An MCP server gave no answer. ``in_doubt``: it may have acted on the call."""
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from weft.agents.mcp.failures import ToolFailed, ToolUnavailable
+from weft.agents.mcp.failures import ToolFailed, ToolUnavailable, UnreadableAnswer
 from weft.agents.mcp.servers import McpServer
 from weft.agents.tools.built_in import unknown_tool
 from weft.core.findings import did_you_mean
+from weft.core.values import encode
 from weft.errors import BadValue, UsageError
 from weft.ports.tool_pins import ToolPins
 from weft.steps.strangers import encode_answer
@@ -70,7 +71,11 @@ class McpStep:
                 "requestState": called.state,
             }
         )
-        answer = await server.call(params)
+        try:
+            answer = await server.call(params)
+        except UnreadableAnswer as error:
+            told = f"{error.message} The call was made; do not repeat it because of that."
+            return encode({"unreadable": told})
         if isinstance(answer, InputRequiredResult):
             value: Any = question_of(server.name, called.tool, answer)
         else:

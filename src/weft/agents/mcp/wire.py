@@ -20,6 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     CONNECTION_CLOSED,
+    PARSE_ERROR,
     REQUEST_TIMEOUT,
     CallToolRequest,
     CallToolRequestParams,
@@ -36,7 +37,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from weft.agents.mcp.child_process import child_process
 from weft.agents.mcp.definitions import LISTED_MAX, McpDefinition, check_listed, read_definition
-from weft.agents.mcp.failures import ToolFailed, ToolUnavailable
+from weft.agents.mcp.failures import ToolFailed, ToolUnavailable, UnreadableAnswer
 from weft.agents.mcp.guarded_http import STAND_IN_CODE, UNSENT, GuardedTransport
 from weft.core.durations import format_ms
 
@@ -47,6 +48,8 @@ CLOSE_SECONDS = 10.0
 PAGES_MAX = 50
 T = TypeVar("T")
 Ask = Callable[[ClientSession], Awaitable[T]]
+_UNREADABLE = "Failed to parse "
+"""How the package begins its own error about an answer that it cannot read."""
 _RESULT: TypeAdapter[Any] = TypeAdapter(CallToolResult | InputRequiredResult)
 
 
@@ -184,7 +187,8 @@ class McpWire:
         except MCPError as error:
             raise self._failure(what, error) from error
         except ValidationError as error:
-            raise ToolFailed(f"{what} of the MCP server {self._address.name} got an answer that is not MCP.") from error
+            name = self._address.name
+            raise UnreadableAnswer(f"{what} of the MCP server {name} got an answer that is not MCP.") from error
         finally:
             self._waiting.discard(future)
             helper.cancel()
@@ -205,6 +209,8 @@ class McpWire:
             return ToolUnavailable(f"The MCP server {name} did not answer: {text}.", in_doubt=in_doubt)
         if error.error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
             return ToolUnavailable(f"The MCP server {name} did not answer: {text}.", in_doubt=True)
+        if error.error.code == PARSE_ERROR and text.startswith(_UNREADABLE):
+            return UnreadableAnswer(f"{what} of the MCP server {name} got an answer that cannot be read.")
         return ToolFailed(f"{what} of the MCP server {name} was refused: {text}.")
 
     # --- requests -------------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from weft.errors import BadValue, UsageError
 from weft.pipelines.pipeline import Pipeline, read_pipeline
 from weft.steps.pipelines.failures import is_final_failure
 from weft.steps.pipelines.run import PipelineRunner
+from weft.steps.strangers import fits_inside
 from weft.steps.task import TOOL, Executor, Task, current_task
 
 
@@ -101,7 +102,7 @@ class Toolbox:
         held = await self._results.keep(raw)
         value = msgspec.json.decode(raw)
         shown: dict[str, Any] = {"result_ref": held.at, "result_preview": preview(value)}
-        if len(raw) <= VALUE_BYTES_MAX:
+        if len(raw) <= VALUE_BYTES_MAX and fits_inside(value, 1):
             shown["value"] = value
         return {**shown, "held": held}
 

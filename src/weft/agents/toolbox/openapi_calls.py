@@ -84,7 +84,7 @@ class OpenApiCalls:
                 is_cut=True,
             )
         )
-        body = decode(encode_answer(answered(answer), answer.body, spare=SPARE_BYTES))
+        body = decode(encode_answer(answered(answer), answer.body, spare=SPARE_BYTES, levels=1))
         shown = {name: value for name, value in answer.headers.items() if name not in HIDDEN}
         return {"status": answer.status, "headers": strike_value(shown), "body": strike_value(body)}
 

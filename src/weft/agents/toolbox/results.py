@@ -12,12 +12,15 @@ from weft.agents.conversation import HeldBlob
 from weft.agents.toolbox.definitions import READ_BYTES
 from weft.errors import BadValue
 from weft.pipelines.rows import columns
+from weft.steps.strangers import fits_inside
 
 VALUE_BYTES_MAX: Final = 4_096
 """Results up to this size are shown whole."""
 SAMPLE_ROWS: Final = 3
 _TEXT_CHARS: Final = 500
 _COLUMNS_MAX: Final = 50
+_PREVIEW_LEVELS: Final = 3
+"""The result of a tool, the preview in it, and the sample in that."""
 _REFERENCE: Final = re.compile(r"cas://sha256:([0-9a-f]{64})")
 
 _encode = msgspec.json.Encoder().encode
@@ -77,7 +80,7 @@ def preview(value: Any) -> dict[str, Any]:
 def part_of(raw: bytes, offset: int, limit: int | None) -> dict[str, Any]:
     """Return a part of a result: rows of an array, characters of a text or of other JSON."""
     value = msgspec.json.decode(raw)
-    if type(value) is list:
+    if type(value) is list and fits_inside(value, 1):
         rows = value[offset : offset + (limit or len(value))]
         shown: list[Any] = []
         size = 0
@@ -93,6 +96,8 @@ def part_of(raw: bytes, offset: int, limit: int | None) -> dict[str, Any]:
 
 
 def _short(value: Any) -> Any:
-    """Return a value, or the beginning of its JSON if it is long."""
+    """Return a value, or the beginning of its JSON if it is long or nested too deeply to be shown in a preview."""
     raw = _encode(value)
-    return value if len(raw) <= _TEXT_CHARS else f"{raw[:_TEXT_CHARS].decode(errors='ignore')}..."
+    if len(raw) <= _TEXT_CHARS and fits_inside(value, _PREVIEW_LEVELS):
+        return value
+    return f"{raw[:_TEXT_CHARS].decode(errors='ignore')}..."
