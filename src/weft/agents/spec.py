@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from weft.agents.tools.spec import ToolSpec
+from weft.core.unstorable import to_json
 from weft.ports.models import ToolDefinition
 
 FINAL_OUTPUT = "final_output"
@@ -87,7 +88,7 @@ def _final_output(output: dict[str, Any]) -> ToolDefinition:
     )
 
 
-_encode = msgspec.json.Encoder(order="deterministic").encode
+_encode = msgspec.json.Encoder(order="deterministic", enc_hook=to_json).encode
 _decode = msgspec.json.Decoder(AgentSpec).decode
 
 

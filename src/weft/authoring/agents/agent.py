@@ -19,6 +19,7 @@ from weft.authoring.workflows import Workflow, WorkflowProgram, perform_workflow
 from weft.core import values
 from weft.core.budgets import currency_of
 from weft.core.secrets import KEY, Reference
+from weft.core.unstorable import to_json
 from weft.errors import BadValue, UsageError
 from weft.ports.models import BlobPart, Part, TextPart
 from weft.steps.codec import Codec
@@ -170,15 +171,20 @@ def encode_input(
     raw = values.encode(
         {
             "agent": agent,
-            "prompt": prompt if isinstance(prompt, str) else [msgspec.to_builtins(part) for part in prompt],
+            "prompt": prompt if isinstance(prompt, str) else [_plain(part) for part in prompt],
             **({"history": history} if history else {}),
             **({"inputs": dict(inputs)} if inputs else {}),
-            **({"spec": msgspec.to_builtins(spec)} if spec is not None else {}),
+            **({"spec": _plain(spec)} if spec is not None else {}),
         },
         what=f"{agent}() got",
     )
     read_input(raw)
     return raw
+
+
+def _plain(value: Any) -> Any:
+    """Return a value of JSON. Texts and numbers of other classes become plain ones."""
+    return msgspec.to_builtins(value, enc_hook=to_json)
 
 
 def with_allowed(raw: bytes, allowed: Sequence[str] | None) -> bytes:

@@ -15,6 +15,7 @@ from weft.authoring.results import Answer
 from weft.conditions.expressions import compile_expression
 from weft.conditions.failures import EvaluationFailed
 from weft.core import values
+from weft.core.unstorable import to_json
 
 APPROVE = "approve"
 TIMEOUT_MS = 24 * 3600 * 1000
@@ -54,7 +55,8 @@ def needs_approval(spec: AgentSpec, call: WantedCall, verdict: PolicyVerdict) ->
     if when == "irreversible":
         return call.tool.effect == "irreversible"
     try:
-        return bool(compile_expression(when).evaluate({"args": msgspec.to_builtins(call.arguments)}))
+        arguments = msgspec.to_builtins(call.arguments, enc_hook=to_json)
+        return bool(compile_expression(when).evaluate({"args": arguments}))
     except EvaluationFailed:
         return True
 

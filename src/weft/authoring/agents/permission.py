@@ -11,6 +11,7 @@ from weft.agents.policy.verdicts import Action, Asked, PolicyVerdict
 from weft.authoring.agents.approval import TIMEOUT_MS
 from weft.authoring.agents.operations import QuestionOrder, ask_people, here, is_recorded, recorded_value
 from weft.authoring.agents.reply import Usage
+from weft.core.unstorable import to_json
 from weft.errors import NotAllowed
 from weft.runtime.policy import DENIED, asked_for, denied
 from weft.runtime.service import RunService
@@ -35,7 +36,9 @@ class RunPolicy:
 
     async def verdict(self, action: Action, name: str, arguments: dict[str, object] | None = None) -> PolicyVerdict:
         """Return what the policy said at this place, or ask it now and record that."""
-        return await self._recorded(lambda: self._ask(action, name, msgspec.to_builtins(arguments or {})))
+        return await self._recorded(
+            lambda: self._ask(action, name, msgspec.to_builtins(arguments or {}, enc_hook=to_json))
+        )
 
     async def patch_verdict(self, tool: str, workflow: str, names: Sequence[str]) -> PolicyVerdict:
         """Return what the policy said about the operations of a patch: the strictest of all verdicts."""
