@@ -11,13 +11,19 @@ from weft.errors import Refused, WeftError
 
 
 class ToolFailed(WeftError):
-    """A tool of an MCP server failed, or its answer cannot be used."""
+    """A tool of an MCP server failed, or its answer cannot be used.
+
+    ``is_unreadable``: the server answered, and its answer is not MCP or nested too deeply. It may have done what it was
+    asked.
+    """
 
     code = "tool.failed"
 
-
-class UnreadableAnswer(ToolFailed):
-    """An MCP server answered, and its answer is not MCP or nested too deeply. It may have done what it was asked."""
+    def __init__(
+        self, message: str, *, is_unreadable: bool = False, hint: str = "", code: str | None = None, **context: object
+    ) -> None:
+        super().__init__(message, hint=hint, code=code, **context)
+        self.is_unreadable = is_unreadable
 
 
 class ToolUnavailable(WeftError):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from weft.agents.mcp.failures import ToolFailed, ToolUnavailable, UnreadableAnswer
+from weft.agents.mcp.failures import ToolFailed, ToolUnavailable
 from weft.agents.mcp.servers import McpServer
 from weft.agents.tools.built_in import unknown_tool
 from weft.core.findings import did_you_mean
@@ -73,7 +73,9 @@ class McpStep:
         )
         try:
             answer = await server.call(params)
-        except UnreadableAnswer as error:
+        except ToolFailed as error:
+            if not error.is_unreadable:
+                raise
             told = f"{error.message} The call was made; do not repeat it because of that."
             return encode({"unreadable": told})
         if isinstance(answer, InputRequiredResult):

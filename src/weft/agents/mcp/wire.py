@@ -37,7 +37,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from weft.agents.mcp.child_process import child_process
 from weft.agents.mcp.definitions import LISTED_MAX, McpDefinition, check_listed, read_definition
-from weft.agents.mcp.failures import ToolFailed, ToolUnavailable, UnreadableAnswer
+from weft.agents.mcp.failures import ToolFailed, ToolUnavailable
 from weft.agents.mcp.guarded_http import STAND_IN_CODE, UNSENT, GuardedTransport
 from weft.core.durations import format_ms
 
@@ -188,7 +188,8 @@ class McpWire:
             raise self._failure(what, error) from error
         except ValidationError as error:
             name = self._address.name
-            raise UnreadableAnswer(f"{what} of the MCP server {name} got an answer that is not MCP.") from error
+            text = f"{what} of the MCP server {name} got an answer that is not MCP."
+            raise ToolFailed(text, is_unreadable=True) from error
         finally:
             self._waiting.discard(future)
             helper.cancel()
@@ -210,7 +211,8 @@ class McpWire:
         if error.error.code in (CONNECTION_CLOSED, REQUEST_TIMEOUT):
             return ToolUnavailable(f"The MCP server {name} did not answer: {text}.", in_doubt=True)
         if error.error.code == PARSE_ERROR and text.startswith(_UNREADABLE):
-            return UnreadableAnswer(f"{what} of the MCP server {name} got an answer that cannot be read.")
+            text = f"{what} of the MCP server {name} got an answer that cannot be read."
+            return ToolFailed(text, is_unreadable=True)
         return ToolFailed(f"{what} of the MCP server {name} was refused: {text}.")
 
     # --- requests -------------------------------------------------------------------------------------------------
