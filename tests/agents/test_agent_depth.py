@@ -103,13 +103,24 @@ def test_an_agent_that_is_a_tool_itself_is_refused_and_the_model_is_told() -> No
     assert "agent_0" not in runs_of(world, app)
 
 
-def test_nobody_is_asked_about_an_agent_that_cannot_be_called_and_no_budget_is_used() -> None:
+def test_nobody_is_asked_about_an_agent_that_cannot_be_called() -> None:
+    app = weft.App()
+    world = World(app)
+    began = world.now_ms
+
+    begin(world, chain(app, approve="always")).result()
+
+    assert "limit.agent_depth" in world.model_calls("fast")[AGENTS_MAX].messages[-1].text
+    assert world.now_ms - began < 60_000, "no approval is waited for"
+
+
+def test_an_agent_that_cannot_be_called_uses_no_budget() -> None:
     app = weft.App()
     world = World(app)
 
-    run = begin(world, chain(app, approve="always"))
+    run = begin(world, chain(app))
 
-    assert run.result().output == "Done.", "no approval is waited for"
+    run.result()
     used = world.perform(lambda: app.get(run.id).usage())
     assert {line.unit: line.spent for line in used.units}["tools"] == AGENTS_MAX - 1
 
